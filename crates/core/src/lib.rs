@@ -1,1 +1,16 @@
-//! placeholder
+//! Yaoki decides here: the turn machine, the conversation graph, faults and the rules that answer them.
+//!
+//! Promises: no I/O, no clock, no environment, no randomness; inputs in, records, steps and events out.
+//! State changes only by applying a record, so running and resuming are the same code.
+//! Deliberately not here: any provider's format, files, processes, the network.
+
+pub mod effects;
+pub mod event;
+pub mod fault;
+pub mod ids;
+pub mod json;
+pub mod message;
+pub mod record;
+pub mod request;
+pub mod step;
+pub mod terminal;
