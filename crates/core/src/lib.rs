@@ -10,6 +10,7 @@ pub mod fault;
 pub mod ids;
 pub mod json;
 pub mod message;
+pub mod policy;
 pub mod record;
 pub mod request;
 pub mod step;
