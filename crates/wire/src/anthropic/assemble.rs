@@ -1,0 +1,1 @@
+//! Stream events and plain answers as a `Reply`.

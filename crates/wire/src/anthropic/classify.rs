@@ -1,0 +1,1 @@
+//! Refusals and errors of the API as a `Failure`.
