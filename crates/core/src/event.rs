@@ -49,8 +49,9 @@ pub enum Event {
     /// A rule acted and the same request goes out again after a wait.
     Retrying {
         request: u64,
-        attempt_next: u32,
-        attempts_max: u32,
+        /// Which retry this is, from 1.
+        retry: u32,
+        retries_max: u32,
         after_ms: u64,
         rule: String,
         transition: Transition,

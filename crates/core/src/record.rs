@@ -10,7 +10,7 @@ use crate::fault::Failure;
 use crate::ids::{CallId, MessageId, OpId, SessionId};
 use crate::json::RawJson;
 use crate::message::{CallResult, Part, Reply, Usage};
-use crate::request::Context;
+use crate::request::{Context, Thinking};
 use crate::terminal::{TerminalReason, Transition};
 
 macro_rules! records {
@@ -154,6 +154,10 @@ pub struct Switched {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
 }
 
@@ -219,6 +223,9 @@ pub struct Budget {
     pub transition: Transition,
     /// How long the rule waits, in milliseconds from this record.
     pub after_ms: u64,
+    /// The cap on output that the request has from here on, where the rule lowered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -15,6 +15,8 @@ use crate::request::Request;
 pub struct Now {
     /// Milliseconds since this process took the session.
     pub ms: u64,
+    /// Milliseconds since 1970, for stamps only; it may jump.
+    pub wall_ms: u64,
     /// Uniform over all of `u64`.
     pub dice: u64,
 }
@@ -96,9 +98,7 @@ pub enum Input {
         max_turns: Option<u32>,
     },
     /// Go on with the turn that an earlier process left open.
-    Continue {
-        max_turns: Option<u32>,
-    },
+    Continue,
     /// The person wants the turn to stop.
     Interrupt,
     AttemptEnded {

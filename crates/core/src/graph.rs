@@ -1,0 +1,208 @@
+//! The conversation: what was said, in order, and which leaf is active.
+//!
+//! A call and its result are one thing here: an assistant message owns a place for each result, so there can be no
+//! result without a call, nor two. A message enters when it is complete; what is still being heard is not in here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::ids::{CallId, MessageId};
+use crate::message::{Block, BlockBody, CallResult, Origin, Part, ViewMessage, ViewResult};
+
+/// All messages of a session, on every branch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MessageGraph {
+    nodes: BTreeMap<MessageId, Node>,
+    leaf: Option<MessageId>,
+    /// Which message a call stands in.
+    calls: BTreeMap<CallId, MessageId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Node {
+    parent: Option<MessageId>,
+    said: Arc<ViewMessage>,
+    /// Places for results, in call order; empty for messages without calls.
+    results: Vec<ResultPlace>,
+    /// The results as the model reads them; present once all places are filled.
+    answered: Option<Arc<ViewMessage>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct ResultPlace {
+    call: CallId,
+    provider_id: String,
+    result: Option<CallResult>,
+}
+
+impl MessageGraph {
+    /// Appends a person's message after the active leaf.
+    pub fn append_user(&mut self, id: MessageId, parts: Vec<Part>) {
+        let said = ViewMessage::User { id: id.clone(), parts };
+        self.append(id, said, Vec::new());
+    }
+
+    /// Appends a complete message of the model. Its calls must have their ids.
+    pub fn append_assistant(&mut self, id: MessageId, origin: Origin, blocks: Vec<Block>) {
+        let results: Vec<ResultPlace> = blocks
+            .iter()
+            .filter_map(|block| match &block.body {
+                BlockBody::Call(call) => Some(ResultPlace {
+                    call: call.id.clone(),
+                    provider_id: call.provider_id.clone(),
+                    result: None,
+                }),
+                BlockBody::Text { .. }
+                | BlockBody::Thinking { .. }
+                | BlockBody::Media(_)
+                | BlockBody::Other { .. } => None,
+            })
+            .collect();
+        for place in &results {
+            self.calls.insert(place.call.clone(), id.clone());
+        }
+        self.append(id.clone(), ViewMessage::Assistant { id, origin, blocks }, results);
+    }
+
+    fn append(&mut self, id: MessageId, said: ViewMessage, results: Vec<ResultPlace>) {
+        let node = Node { parent: self.leaf.take(), said: Arc::new(said), results, answered: None };
+        self.nodes.insert(id.clone(), node);
+        self.leaf = Some(id);
+    }
+
+    /// Puts a call's result in its place. The first one stays: a late second report changes nothing.
+    ///
+    /// Returns whether the place was there and empty.
+    pub fn settle(&mut self, call: &CallId, result: CallResult) -> bool {
+        let Some(node) = self.calls.get(call).and_then(|message| self.nodes.get_mut(message)) else {
+            return false;
+        };
+        let Some(place) = node.results.iter_mut().find(|place| &place.call == call) else { return false };
+        if place.result.is_some() && !crate::mutant!("graph-second-result-wins") {
+            return false;
+        }
+        place.result = Some(result);
+        if node.results.iter().all(|place| place.result.is_some()) {
+            let results = node.results.iter().map(ResultPlace::to_view).collect();
+            let id = MessageId::new(format!("{}.results", node.said.id()));
+            node.answered = Some(Arc::new(ViewMessage::Results { id, results }));
+        }
+        true
+    }
+
+    /// Moves the active leaf back. Nothing is removed.
+    pub fn move_to(&mut self, leaf: Option<MessageId>) {
+        self.leaf = leaf.filter(|id| self.nodes.contains_key(id));
+    }
+
+    pub fn leaf(&self) -> Option<&MessageId> {
+        self.leaf.as_ref()
+    }
+
+    pub fn has_result(&self, call: &CallId) -> bool {
+        let node = self.calls.get(call).and_then(|message| self.nodes.get(message));
+        node.is_some_and(|node| {
+            node.results.iter().any(|place| &place.call == call && place.result.is_some())
+        })
+    }
+
+    /// The blocks of the message at the active leaf, if the model said it.
+    pub fn leaf_blocks(&self) -> Option<&[Block]> {
+        match &*self.nodes.get(self.leaf.as_ref()?)?.said {
+            ViewMessage::Assistant { blocks, .. } => Some(blocks),
+            ViewMessage::User { .. } | ViewMessage::Results { .. } => None,
+        }
+    }
+
+    /// What the model is shown: the active branch, oldest first.
+    ///
+    /// A message whose calls lack results must not be sent; the turn machine settles them first.
+    pub fn active(&self) -> Vec<Arc<ViewMessage>> {
+        let mut branch = Vec::new();
+        let mut at = self.leaf.as_ref();
+        while let Some(node) = at.and_then(|id| self.nodes.get(id)) {
+            branch.extend(node.answered.iter().cloned());
+            branch.push(node.said.clone());
+            at = node.parent.as_ref();
+        }
+        branch.reverse();
+        branch
+    }
+}
+
+impl ResultPlace {
+    fn to_view(&self) -> ViewResult {
+        ViewResult {
+            call: self.call.clone(),
+            provider_id: self.provider_id.clone(),
+            result: self
+                .result
+                .clone()
+                .unwrap_or_else(|| CallResult::error("[no result was recorded for this call]")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::RawJson;
+    use crate::message::Call;
+
+    fn call(id: &str) -> Block {
+        let call = Call {
+            id: CallId::new(id),
+            provider_id: format!("toolu_{id}"),
+            tool: "Read".into(),
+            input: RawJson::empty_object(),
+            broken: None,
+        };
+        Block { body: BlockBody::Call(call), raw: None }
+    }
+
+    fn origin() -> Origin {
+        Origin { format: "anthropic".into(), endpoint: "http://x".into(), model: "m".into() }
+    }
+
+    fn ids(graph: &MessageGraph) -> Vec<String> {
+        graph.active().iter().map(|message| message.id().to_string()).collect()
+    }
+
+    #[test]
+    fn results_appear_in_call_order_when_the_last_one_is_in() {
+        let mut graph = MessageGraph::default();
+        graph.append_user(MessageId::new("u"), vec![Part::text("go")]);
+        graph.append_assistant(MessageId::new("a"), origin(), vec![call("1"), call("2")]);
+        assert!(graph.settle(&CallId::new("2"), CallResult::ok("two")));
+        assert_eq!(ids(&graph), ["u", "a"]);
+        assert!(graph.settle(&CallId::new("1"), CallResult::ok("one")));
+        assert_eq!(ids(&graph), ["u", "a", "a.results"]);
+        let last = graph.active().pop().unwrap();
+        let ViewMessage::Results { results, .. } = &*last else { panic!("{last:?}") };
+        let texts: Vec<String> = results.iter().map(|one| one.result.text()).collect();
+        assert_eq!(texts, ["one", "two"]);
+    }
+
+    #[test]
+    fn a_second_result_for_one_call_changes_nothing() {
+        let mut graph = MessageGraph::default();
+        graph.append_assistant(MessageId::new("a"), origin(), vec![call("1")]);
+        assert!(graph.settle(&CallId::new("1"), CallResult::ok("first")));
+        let before = graph.clone();
+        assert!(!graph.settle(&CallId::new("1"), CallResult::ok("second")));
+        assert!(!graph.settle(&CallId::new("nobody"), CallResult::ok("?")));
+        assert_eq!(graph, before);
+    }
+
+    #[test]
+    fn moving_back_hides_a_branch_and_removes_nothing() {
+        let mut graph = MessageGraph::default();
+        graph.append_user(MessageId::new("u"), vec![Part::text("one")]);
+        graph.append_user(MessageId::new("v"), vec![Part::text("two")]);
+        graph.move_to(Some(MessageId::new("u")));
+        graph.append_user(MessageId::new("w"), vec![Part::text("three")]);
+        assert_eq!(ids(&graph), ["u", "w"]);
+        graph.move_to(Some(MessageId::new("v")));
+        assert_eq!(ids(&graph), ["u", "v"]);
+    }
+}

@@ -1,0 +1,202 @@
+//! Asking the model: one request, its attempts, its waits.
+
+use std::sync::Arc;
+
+use super::Turn;
+use crate::event::Event;
+use crate::fault::{Failure, Feature};
+use crate::ids::derive_uuid;
+use crate::record::{AssistantCommitted, AttemptEnd, AttemptStart, Budget, Discarded, Dropped};
+use crate::recovery::{self, Facts, Remedy};
+use crate::step::{AttemptReport, Step, StepId};
+use crate::terminal::TerminalReason;
+use crate::view;
+
+impl Turn {
+    /// Asks for the turn's next message, unless the turn may have no more rounds.
+    pub(super) fn ask(&mut self) {
+        let Some(turn) = &self.state.turn else { return };
+        if turn.max_turns.is_some_and(|limit| turn.rounds >= limit) {
+            let rounds = turn.rounds;
+            return self.end(
+                TerminalReason::MaxTurns,
+                Some(format!("reached the limit of {rounds} turns")),
+                None,
+            );
+        }
+        self.attempt(self.state.requests + 1, 1, false);
+    }
+
+    /// Goes on with the request that is open: waits out what is left of a wait, then sends the next attempt.
+    pub(super) fn ask_on(&mut self) {
+        let Some(request) = self.state.turn.as_ref().and_then(|turn| turn.request.as_ref()) else { return };
+        let (number, next) = (request.number, request.attempts + 1);
+        let in_flight = StepId::Attempt { request: number, attempt: request.attempts };
+        let waiting = StepId::Wait { request: number, attempt: next };
+        if self.performing.contains(&in_flight) || self.performing.contains(&waiting) {
+            return;
+        }
+        let clock_ms = self.state.clock_at(self.now.ms);
+        let left_ms =
+            request.wait.as_ref().map_or(0, |wait| (wait.since_ms + wait.after_ms).saturating_sub(clock_ms));
+        if left_ms > 0 {
+            let step = Step::Wait { request: number, attempt: next, ms: left_ms };
+            return self.perform(waiting, step);
+        }
+        let fresh = request.wait.as_ref().is_some_and(|wait| wait.rule == "stale-connection");
+        self.attempt(number, next, fresh);
+    }
+
+    fn attempt(&mut self, request: u64, attempt: u32, fresh_connection: bool) {
+        self.shown = 0;
+        let ask = Arc::new(view::request(&self.state));
+        let session = self.state.session().cloned().unwrap_or_else(|| crate::ids::SessionId::new(""));
+        let client_id = derive_uuid(&session, self.seq_next(), 0);
+        self.write(AttemptStart {
+            request,
+            attempt,
+            model: ask.model.clone(),
+            endpoint: self.endpoint.clone(),
+            client_id: client_id.clone(),
+            streamed: ask.streamed,
+            body: None,
+        });
+        // The model is about to read results: they must not be lost after it has.
+        if self.is_dirty && !crate::mutant!("no-barrier-before-results-are-read") {
+            self.barrier();
+        }
+        self.tell(Event::Asking { request, attempt, model: ask.model.clone(), streamed: ask.streamed });
+        let step = Step::Attempt { request, attempt, ask, client_id, fresh_connection };
+        self.perform(StepId::Attempt { request, attempt }, step);
+    }
+
+    pub(super) fn attempt_ended(&mut self, request: u64, attempt: u32, end: AttemptReport) {
+        if !self.performing.remove(&StepId::Attempt { request, attempt }) {
+            return;
+        }
+        let failure = end.result.as_ref().err().cloned();
+        let reply = end.result.ok();
+        self.write(AttemptEnd {
+            request,
+            attempt,
+            failure: failure.clone(),
+            timing: end.timing,
+            request_id: end.request_id,
+            served: reply.as_ref().map(|reply| reply.origin.model.clone()),
+            usage: reply.as_ref().map(|reply| reply.usage),
+        });
+        if let Some(reply) = reply {
+            let message = self.state.message_id(self.seq_next());
+            self.write(AssistantCommitted { message: message.clone(), request, reply: reply.clone() });
+            self.tell(Event::Committed { message, reply });
+        }
+        if let Some(failure) = failure {
+            self.withdraw(request, attempt, &failure);
+            if self.stopping.is_none() {
+                return self.recover(request, attempt, failure);
+            }
+        }
+        self.go_on();
+    }
+
+    /// Takes back what was shown of an attempt that did not complete.
+    fn withdraw(&mut self, request: u64, attempt: u32, failure: &Failure) {
+        let shown = std::mem::take(&mut self.shown);
+        if shown == 0 || crate::mutant!("cut-text-not-withdrawn") {
+            return;
+        }
+        let reason = failure.label();
+        self.write(Discarded { request, attempt, shown, reason: reason.clone() });
+        self.tell(Event::Withdrawn { request, shown, reason });
+    }
+
+    /// Lets the table answer a failed attempt.
+    fn recover(&mut self, request: u64, attempt: u32, failure: Failure) {
+        let Some(turn) = &self.state.turn else { return };
+        let Some(open) = &turn.request else { return };
+        let clock_ms = self.state.clock_at(self.now.ms);
+        let facts = Facts {
+            policy: &self.policy,
+            streak: 0,
+            retries: open.retries,
+            streams_broken: open.streams_broken,
+            is_streamed: open.is_streamed,
+            elapsed_ms: open.failing_since_ms.map_or(0, |since_ms| clock_ms.saturating_sub(since_ms)),
+            max_tokens: open.max_tokens.unwrap_or(self.state.max_tokens),
+            dice: self.now.dice,
+        };
+        let (rule, remedy) = recovery::decide(&failure, &facts, &turn.ledger);
+        if let Remedy::GiveUp { reason, resumes_in_ms } = remedy {
+            let attempts = open.attempts;
+            return self.give_up(request, attempts, failure, reason, resumes_in_ms);
+        }
+        let transition = remedy.transition();
+        let after_ms = remedy.after_ms();
+        if let Remedy::Drop { feature } = remedy {
+            self.write(Dropped { feature });
+            self.notice(
+                crate::event::Level::Warn,
+                format!("{} is not known there; left out from here on", feature_name(feature)),
+            );
+        }
+        let max_tokens = match remedy {
+            Remedy::LowerCap { max_tokens } => Some(max_tokens),
+            Remedy::Resend { .. }
+            | Remedy::ResendFresh
+            | Remedy::Unstreamed { .. }
+            | Remedy::Drop { .. }
+            | Remedy::GiveUp { .. } => None,
+        };
+        let fault = failure.fault.name().to_owned();
+        self.write(Budget {
+            request,
+            attempt,
+            rule: rule.name.to_owned(),
+            fault,
+            transition,
+            after_ms,
+            max_tokens,
+        });
+        // A crash must not refill a budget.
+        self.barrier();
+        let retry =
+            self.state.turn.as_ref().and_then(|turn| turn.request.as_ref()).map_or(0, |open| open.retries);
+        let retries_max = self.policy.max_retries;
+        let rule = rule.name.to_owned();
+        self.tell(Event::Retrying { request, retry, retries_max, after_ms, rule, transition, failure });
+        self.ask_on();
+    }
+
+    fn give_up(
+        &mut self,
+        request: u64,
+        attempts: u32,
+        failure: Failure,
+        reason: TerminalReason,
+        resumes_in_ms: Option<u64>,
+    ) {
+        let tried = if attempts > 1 { format!(" (after {attempts} attempts)") } else { String::new() };
+        let words = if failure.evidence.message.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", failure.evidence.message)
+        };
+        let error = format!("{}{words}{tried}", failure.label());
+        self.tell(Event::RequestFailed { request, attempts, failure });
+        let resumes_at = resumes_in_ms
+            .filter(|_| {
+                reason == TerminalReason::RateLimited || reason == TerminalReason::ProviderUnavailable
+            })
+            .map(|ms| crate::stamp::rfc3339(self.now.wall_ms + ms));
+        self.end(reason, Some(error), resumes_at);
+    }
+}
+
+fn feature_name(feature: Feature) -> &'static str {
+    match feature {
+        Feature::CacheControl => "cache_control",
+        Feature::Streaming => "streaming",
+        Feature::Thinking => "thinking",
+        Feature::Beta => "a beta",
+    }
+}

@@ -1,0 +1,458 @@
+//! The turn machine: inputs in, records, steps and events out.
+//!
+//! Promises: `next` never waits, never fails, and ignores reports nobody waits for. What it decides it first writes
+//! as records, and its state changes only by applying them; the caller makes them durable, then performs the steps.
+//! Not here: how anything is performed.
+//!
+//! - [`Turn::replay`] and [`Turn::note`] bring it to where the log is,
+//! - [`Turn::next`] and [`Turn::hear`] tell it what happened,
+//! - [`Turn::drain`] takes what follows from it.
+
+mod asking;
+mod calls;
+mod ends;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::effects::EffectClass;
+use crate::event::{Event, Level};
+use crate::ids::{CallId, OpId};
+use crate::message::{CallResult, Part};
+use crate::policy::{OnUnknown, Policy};
+use crate::record::{
+    CallRefused, Detached, InputGiven, Outcome, OutcomeStatus, Record, Refusal, Resolved, Unknown, Verdict,
+};
+use crate::state::{OpPhase, Place, State};
+use crate::step::{Delta, Finding, Input, Now, PrepareVerdict, RunReport, Step, StepId};
+use crate::terminal::TerminalReason;
+
+/// One agent's course through a session.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    state: State,
+    policy: Policy,
+    /// Where requests go, for the record.
+    endpoint: String,
+    now: Now,
+    out: Outbox,
+    /// Steps given out and not reported yet.
+    performing: BTreeSet<StepId>,
+    /// What is known of calls that have no operation yet. Not durable: judging again is free.
+    judged: BTreeMap<CallId, Judged>,
+    /// Effects that ended in this process; a judgement made before the last one is stale.
+    effects_ended: u64,
+    /// Characters of the running attempt that onlookers have seen.
+    shown: u64,
+    /// Set once the turn is to end as soon as nothing is open.
+    stopping: Option<Stopping>,
+    /// A prompt that came while an earlier process's turn was open.
+    next_prompt: Option<InputGiven>,
+    is_dead: bool,
+    /// Effectful records written since the last barrier.
+    is_dirty: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Judged {
+    verdict: PrepareVerdict,
+    effects_ended: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stopping {
+    reason: StopCause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StopCause {
+    /// A person interrupted.
+    Person,
+    /// The process that ran this turn died, and something else was asked.
+    Died,
+    /// An effect's outcome is unknown, and policy says to stop.
+    Undecided,
+}
+
+/// What a call of `next` leaves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outbox {
+    /// Append these, in order, before anything else.
+    pub records: Vec<Record>,
+    /// Make the log durable up to here before performing a step or showing a `durable` event.
+    pub barrier: bool,
+    pub steps: Vec<Step>,
+    pub events: Vec<Told>,
+}
+
+/// An event, and whether it claims something that must be on disk first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    pub event: Event,
+    pub durable: bool,
+}
+
+impl Turn {
+    pub fn new(policy: Policy, endpoint: impl Into<String>) -> Self {
+        Self {
+            state: State::default(),
+            policy,
+            endpoint: endpoint.into(),
+            now: Now::default(),
+            out: Outbox::default(),
+            performing: BTreeSet::new(),
+            judged: BTreeMap::new(),
+            effects_ended: 0,
+            shown: 0,
+            stopping: None,
+            next_prompt: None,
+            is_dead: false,
+            is_dirty: false,
+        }
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Folds in a record that the log already holds.
+    pub fn replay(&mut self, place: Place, record: &Record) {
+        self.state.apply(place, record);
+    }
+
+    /// Writes a record that is a fact of set-up (opened, context, switched, notice), not a decision of the turn.
+    pub fn note(&mut self, record: impl Into<Record>, now: Now) {
+        self.now = now;
+        self.write(record);
+    }
+
+    /// Whether a turn has begun and not ended.
+    pub fn has_open_turn(&self) -> bool {
+        self.state.turn.is_some()
+    }
+
+    /// Takes what the last inputs led to.
+    pub fn drain(&mut self) -> Outbox {
+        let out = std::mem::take(&mut self.out);
+        if out.barrier {
+            self.is_dirty = false;
+        }
+        out
+    }
+
+    /// Tells the machine what happened. Late and doubled reports change nothing.
+    pub fn next(&mut self, input: Input, now: Now) {
+        if self.is_dead {
+            return;
+        }
+        self.now = now;
+        match input {
+            Input::Prompt { parts, uuid, max_turns } => self.prompted(InputGiven { parts, uuid, max_turns }),
+            Input::Continue => self.go_on(),
+            Input::Interrupt => self.stop(StopCause::Person),
+            Input::AttemptEnded { request, attempt, end } => self.attempt_ended(request, attempt, end),
+            Input::Waited { request, attempt } => {
+                if self.performing.remove(&StepId::Wait { request, attempt }) {
+                    self.go_on();
+                }
+            }
+            Input::Prepared { call, verdict } => {
+                if self.performing.remove(&StepId::Prepare(call.clone())) {
+                    self.judged.insert(call, Judged { verdict, effects_ended: self.effects_ended });
+                    self.go_on();
+                }
+            }
+            Input::Answered { op, answer } => {
+                if self.performing.remove(&StepId::Ask(op)) {
+                    self.answered(op, answer);
+                    self.go_on();
+                }
+            }
+            Input::Ran { op, report } => {
+                if self.performing.remove(&StepId::Run(op)) {
+                    self.ran(op, report);
+                    self.go_on();
+                }
+            }
+            Input::Looked { op, finding } => {
+                if self.performing.remove(&StepId::Look(op)) {
+                    self.looked(op, finding);
+                    self.go_on();
+                }
+            }
+            Input::StorageFailed { error } => self.storage_failed(error),
+        }
+    }
+
+    /// Takes streaming text of the running attempt. It is shown, and decides nothing.
+    pub fn hear(&mut self, request: u64, attempt: u32, delta: Delta) {
+        if !self.performing.contains(&StepId::Attempt { request, attempt }) {
+            return;
+        }
+        match delta {
+            Delta::Text(piece) => {
+                self.shown += piece.chars().count() as u64;
+                self.tell(Event::Text { request, piece });
+            }
+            Delta::Thinking(piece) => self.tell(Event::Thinking { request, piece }),
+            Delta::CallForming { tool } => self.tell(Event::CallForming { request, tool }),
+        }
+    }
+
+    fn prompted(&mut self, input: InputGiven) {
+        if self.has_open_turn() {
+            self.next_prompt = Some(input);
+            self.stop(StopCause::Died);
+        } else {
+            self.begin(input);
+        }
+    }
+
+    fn begin(&mut self, input: InputGiven) {
+        let message = self.state.message_id(self.seq_next());
+        let parts = input.parts.clone();
+        self.stopping = None;
+        self.judged.clear();
+        self.write(input);
+        self.barrier();
+        self.tell_durable(Event::Accepted { message, parts });
+        self.go_on();
+    }
+
+    /// Decides what is next from the state alone. Called whenever something settled.
+    fn go_on(&mut self) {
+        let Some(turn) = &self.state.turn else { return };
+        if self.stopping.is_some() {
+            return self.wind_down();
+        }
+        if self.state.open_calls().next().is_some() {
+            return self.work_calls();
+        }
+        if turn.request.is_some() {
+            return self.ask_on();
+        }
+        if turn.stop.is_some() { self.answer_is_complete() } else { self.ask() }
+    }
+
+    fn stop(&mut self, reason: StopCause) {
+        if self.has_open_turn() && self.stopping.is_none() {
+            self.stopping = Some(Stopping { reason });
+            self.wind_down();
+        }
+    }
+
+    /// Ends what is open, and the turn once nothing is. What has an effect is asked to stop and waited for; what has
+    /// none is let go at once.
+    fn wind_down(&mut self) {
+        let Some(stopping) = self.stopping else { return };
+        let mut is_waiting = false;
+        for step in self.performing.clone() {
+            match step {
+                StepId::Attempt { .. } | StepId::Run(_) => {
+                    is_waiting = true;
+                    self.cancel_once(step);
+                }
+                // Looking without waiting ends by itself; one that waits is told not to.
+                StepId::Look(_) => {
+                    is_waiting = true;
+                    if stopping.reason == StopCause::Person {
+                        self.cancel_once(step);
+                    }
+                }
+                StepId::Wait { .. } | StepId::Prepare(_) | StepId::Ask(_) => {
+                    self.performing.remove(&step);
+                    self.out.steps.push(Step::Cancel(step));
+                }
+            }
+        }
+        let open: Vec<CallId> = self.state.open_calls().map(|call| call.id.clone()).collect();
+        for call in open {
+            match self.state.open_op(&call) {
+                Some((op, found)) if found.phase == OpPhase::Started => {
+                    let is_ours = self.performing.contains(&StepId::Run(op))
+                        || self.performing.contains(&StepId::Look(op));
+                    if !is_ours {
+                        self.look(op, false);
+                    }
+                    is_waiting = true;
+                }
+                Some(_) | None => self.refuse(&call, Refusal::NotStarted, not_started(stopping.reason)),
+            }
+        }
+        if !is_waiting {
+            self.end_stopped(stopping.reason);
+        }
+    }
+
+    fn cancel_once(&mut self, step: StepId) {
+        let cancel = Step::Cancel(step);
+        if !self.out.steps.contains(&cancel) {
+            self.out.steps.push(cancel);
+        }
+    }
+
+    fn end_stopped(&mut self, cause: StopCause) {
+        let had_calls = self.state.turn.as_ref().is_some_and(|turn| !turn.calls.is_empty());
+        let (reason, error) = match cause {
+            StopCause::Person if had_calls => (TerminalReason::CancelledTools, "interrupted while tools ran"),
+            StopCause::Person => (TerminalReason::CancelledStreaming, "interrupted"),
+            StopCause::Died => {
+                (TerminalReason::Interrupted, "the process that ran this turn ended before it did")
+            }
+            StopCause::Undecided => (TerminalReason::NeedsDecision, "an operation's outcome is not known"),
+        };
+        self.end(reason, Some(error.to_owned()), None);
+        self.stopping = None;
+        if let Some(input) = self.next_prompt.take() {
+            self.begin(input);
+        }
+    }
+
+    fn ran(&mut self, op: OpId, report: RunReport) {
+        let Some(found) = self.state.ops.get(&op) else { return };
+        let (call, tool, class) = (found.intent.call.clone(), found.intent.tool.clone(), found.intent.class);
+        let is_effect = !class.is_pure();
+        self.effects_ended += u64::from(is_effect);
+        self.is_dirty |= is_effect;
+        match report {
+            RunReport::Ended { status, result, post, took_ms } => {
+                self.write(Outcome { op, status, result: result.clone(), post, took_ms });
+                let ended = Event::CallEnded { call, op, tool, status, result, took_ms };
+                self.out.events.push(Told { event: ended, durable: is_effect });
+            }
+            RunReport::Detached { task, result } => {
+                self.write(Detached { op, task: task.clone(), result: result.clone() });
+                self.out
+                    .events
+                    .push(Told { event: Event::Detached { call, op, task, result }, durable: true });
+            }
+            RunReport::Lost { why } => self.surface_unknown(op, &why),
+        }
+    }
+
+    /// Takes what was found of an operation that an earlier process started.
+    fn looked(&mut self, op: OpId, finding: Finding) {
+        let Some(found) = self.state.ops.get(&op) else { return };
+        let class = found.intent.class;
+        match finding {
+            Finding::Ended(report) => self.ran(op, report),
+            Finding::NeverRan => self.reopen(op, "probe", Verdict::Not),
+            Finding::Nothing { why } => match class {
+                EffectClass::Pure | EffectClass::Idempotent => {
+                    self.reopen(op, "recorded", Verdict::Again);
+                }
+                EffectClass::Reversible | EffectClass::Irreversible | EffectClass::Unknown => {
+                    if crate::mutant!("resume-reruns-unknown") {
+                        self.reopen(op, "recorded", Verdict::Again);
+                    } else {
+                        self.surface_unknown(op, &why);
+                        if self.policy.on_unknown == OnUnknown::Stop {
+                            self.stopping.get_or_insert(Stopping { reason: StopCause::Undecided });
+                        }
+                    }
+                }
+            },
+        }
+    }
+
+    /// The call is open again: judged anew, with a permission of its own.
+    fn reopen(&mut self, op: OpId, by: &str, verdict: Verdict) {
+        self.write(Resolved { op, by: by.to_owned(), verdict });
+    }
+
+    fn surface_unknown(&mut self, op: OpId, why: &str) {
+        let Some(found) = self.state.ops.get(&op) else { return };
+        let intent = found.intent.clone();
+        let result = CallResult::error(unknown_text(op, &intent.title, why));
+        self.is_dirty = true;
+        self.write(Unknown { op, why: why.to_owned(), result: result.clone() });
+        let event =
+            Event::OutcomeUnknown { call: intent.call, op, tool: intent.tool, title: intent.title, result };
+        self.tell_durable(event);
+    }
+
+    fn storage_failed(&mut self, error: String) {
+        self.is_dead = true;
+        for step in std::mem::take(&mut self.performing) {
+            self.out.steps.push(Step::Cancel(step));
+        }
+        let summary = self.summary(TerminalReason::StorageFailed, Some(error), None);
+        self.out.events.push(Told { event: Event::TurnEnded(summary), durable: false });
+    }
+
+    fn refuse(&mut self, call: &CallId, why: Refusal, result: CallResult) {
+        let (tool, title) = self
+            .state
+            .open_calls()
+            .find(|one| &one.id == call)
+            .map(|one| (one.tool.clone(), one.tool.clone()))
+            .unwrap_or_default();
+        self.refuse_as(call, tool, title, why, result);
+    }
+
+    fn refuse_as(&mut self, call: &CallId, tool: String, title: String, why: Refusal, result: CallResult) {
+        self.judged.remove(call);
+        self.write(CallRefused { call: call.clone(), why, result: result.clone() });
+        self.tell(Event::CallRefused { call: call.clone(), tool, title, why, result });
+    }
+
+    fn seq_next(&self) -> u64 {
+        self.state.seq_last + 1
+    }
+
+    fn write(&mut self, record: impl Into<Record>) {
+        let record = record.into();
+        let place = Place { seq: self.seq_next(), epoch: self.state.epoch.max(1), ms: self.now.ms };
+        self.state.apply(place, &record);
+        self.out.records.push(record);
+    }
+
+    fn barrier(&mut self) {
+        self.out.barrier = true;
+    }
+
+    fn perform(&mut self, id: StepId, step: Step) {
+        self.performing.insert(id);
+        self.out.steps.push(step);
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.out.events.push(Told { event, durable: false });
+    }
+
+    fn tell_durable(&mut self, event: Event) {
+        self.out.events.push(Told { event, durable: true });
+    }
+
+    fn notice(&mut self, level: Level, text: impl Into<String>) {
+        self.tell(Event::Notice { level, text: text.into() });
+    }
+}
+
+fn not_started(cause: StopCause) -> CallResult {
+    CallResult::error(match cause {
+        StopCause::Person => "[not started: interrupted by the user before this call ran]",
+        StopCause::Died => "[not started: the process ended before this call ran]",
+        StopCause::Undecided => "[not started: the turn stopped at an operation whose outcome is not known]",
+    })
+}
+
+/// What the model is told of an outcome that nobody knows. Never phrased as a failure, and never as a success.
+fn unknown_text(op: OpId, title: &str, why: &str) -> String {
+    format!(
+        "[outcome unknown] {op} {title} was started and may or may not have happened ({why}). \
+         Check what it should have changed before doing anything else; do not repeat it without checking."
+    )
+}
+
+/// Whether an ended run left nothing behind that was not asked for.
+pub fn is_clean(status: OutcomeStatus) -> bool {
+    match status {
+        OutcomeStatus::Success | OutcomeStatus::FailedClean | OutcomeStatus::CancelledClean => true,
+        OutcomeStatus::FailedPartial | OutcomeStatus::CancelledPartial => false,
+    }
+}
+
+/// A prompt of plain text.
+pub fn prompt(text: impl Into<String>) -> Input {
+    Input::Prompt { parts: vec![Part::text(text)], uuid: None, max_turns: None }
+}
