@@ -1,1 +1,25 @@
-//! placeholder
+//! Yaoki remembers: the session log, blobs and atomic file replacement.
+//!
+//! Promises: what a sync covered is found again or its loss is told; nothing is written twice or torn in silence.
+//! It knows bytes, lines and files. What a record means is core's to know, and when a record must be
+//! durable is the caller's to say.
+
+mod ballast;
+mod chain;
+pub mod disk;
+mod findings;
+mod line;
+mod log;
+pub mod mem;
+mod open;
+mod real;
+mod reseal;
+mod scan;
+
+pub use chain::GAP;
+pub use disk::Disk;
+pub use findings::{Findings, Foreign, Gap, Torn, Why};
+pub use line::{FORMAT, LINE_BYTES_MAX, Line, NewLine};
+pub use log::{AppendError, CreateError, Durability, SessionLog, SyncError};
+pub use open::{OpenError, Opened, ReadError, read_only};
+pub use real::RealDisk;

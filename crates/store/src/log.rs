@@ -1,0 +1,442 @@
+//! A session's log, open for writing.
+//!
+//! Lines are appended by one write and made durable by one sync. Promises: a line that [`SessionLog::sync`] covered
+//! is found by every later open; an append that failed leaves nothing for the next one to be glued to; after a
+//! sync that failed, nothing is acknowledged on that file again.
+//! It does not know what the lines mean, and when to sync is the caller's to say.
+
+use std::fmt;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
+
+use crate::ballast::Ballast;
+use crate::disk::{self, Disk, DiskFile, FILE_MODE, Lock};
+use crate::line::{FORMAT, LINE_BYTES_MAX, Line, NewLine, Seal, format_of, is_plain, seal};
+
+/// How far a sync goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// To the disk: survives a power cut.
+    #[default]
+    Disk,
+    /// Nowhere: survives a kill, not a power cut. For throw-away runs.
+    Process,
+}
+
+/// The log of one session, held by one writer.
+pub struct SessionLog {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) files: Files,
+    pub(crate) file: Box<dyn DiskFile>,
+    pub(crate) durability: Durability,
+    pub(crate) epoch: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) last_crc: u32,
+    /// Bytes of all lines.
+    pub(crate) end: u64,
+    pub(crate) synced: Synced,
+    /// What `sync` has promised; more than `synced` only with [`Durability::Process`].
+    pub(crate) acknowledged_seq: u64,
+    /// The bytes behind `synced`, so that a file that failed can be replaced. Empty with [`Durability::Process`].
+    pub(crate) pending: Vec<u8>,
+    /// Folders whose names are not durable yet, from the top.
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) sync_count: u64,
+    pub(crate) trust: Trust,
+    pub(crate) ballast: Ballast,
+    /// Held as long as the log: one writer.
+    pub(crate) _lock: Box<dyn Lock>,
+}
+
+/// What is known to be on disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Synced {
+    pub seq: u64,
+    pub crc: u32,
+    pub bytes: u64,
+}
+
+/// What the file's end can be relied on for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// It ends with the last line.
+    Whole,
+    /// Part of a failed append may stand behind the last line.
+    Torn,
+    /// A sync failed and the file could not be replaced. For good.
+    Lost,
+}
+
+/// Where a session's files are.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub folder: PathBuf,
+    pub session: String,
+    pub log: PathBuf,
+}
+
+impl Files {
+    pub fn new(folder: &Path, session: &str) -> Files {
+        let files = Files { folder: folder.to_path_buf(), session: session.to_owned(), log: PathBuf::new() };
+        Files { log: files.beside("jsonl"), ..files }
+    }
+
+    /// `<session>.<extension>` in the session's folder.
+    pub fn beside(&self, extension: &str) -> PathBuf {
+        self.folder.join(format!("{}.{extension}", self.session))
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.folder.join("lock")
+    }
+
+    /// There while a failed sync has left bytes in the log that may be nowhere but in memory.
+    pub fn suspect(&self) -> PathBuf {
+        self.folder.join("suspect")
+    }
+}
+
+/// A session could not be begun.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    #[error("session {session} exists already in {folder}")]
+    Exists { session: String, folder: PathBuf },
+    #[error("session {session} is open in another process")]
+    Locked { session: String },
+    #[error("cannot create session files in {folder}")]
+    Storage {
+        folder: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot write the session's header")]
+    Header(#[from] AppendError),
+}
+
+/// Lines could not be appended. None of them is in the log, unless the process ends before the next append.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// A bug of the caller.
+    #[error("a record's {member} can't be {text:?}")]
+    NotPlain { member: &'static str, text: String },
+    /// A bug of the caller.
+    #[error("the body of a record of type {kind} is not JSON")]
+    NotJson {
+        kind: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("a record of type {kind} is {bytes} bytes long, more than a log line may be")]
+    TooLong { kind: String, bytes: usize },
+    /// The disk or a quota is full. Works again when there is room; [`SessionLog::append_reserved`] may still.
+    #[error("no space left for {path}")]
+    Full {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("wrote {wrote} of {want} bytes to {path}")]
+    Write {
+        path: PathBuf,
+        wrote: usize,
+        want: usize,
+        #[source]
+        source: io::Error,
+    },
+    /// A sync failed earlier, or just now to keep memory bounded.
+    #[error(transparent)]
+    Storage(#[from] SyncError),
+}
+
+/// The disk failed and the log could not be saved elsewhere. Nothing is written to it any more.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make {path} durable: the records from {seq_from} on may be lost")]
+pub struct SyncError {
+    pub path: PathBuf,
+    pub seq_from: u64,
+    #[source]
+    pub source: io::Error,
+}
+
+/// Without a sync for this many bytes, an append syncs first: what is pending is held in memory.
+const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+impl SessionLog {
+    /// Begins a session: folder, lock, file and the header as line 1 of epoch 1.
+    ///
+    /// Shape of the header's body: an object with `format` 1 ([`FORMAT`]).
+    /// Crash: before the first [`SessionLog::sync`], which also makes the folders durable, there may be no session,
+    /// an empty file or part of a header; [`SessionLog::open`] then says that nothing was begun.
+    pub fn create(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        session: &str,
+        durability: Durability,
+        header: NewLine,
+    ) -> Result<SessionLog, CreateError> {
+        SessionLog::begin(disk, folder, session, durability, header, 1)
+    }
+
+    pub(crate) fn begin(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        session: &str,
+        durability: Durability,
+        header: NewLine,
+        epoch: u64,
+    ) -> Result<SessionLog, CreateError> {
+        let files = Files::new(folder, session);
+        let storage = |source| CreateError::Storage { folder: folder.to_path_buf(), source };
+        assert!(header.kind == "header" && format_of(header.data) == Some(FORMAT), "line 1 says its format");
+        let mut folders = disk::create_folder(disk.as_ref(), folder).map_err(storage)?;
+        folders.push(folder.to_path_buf());
+        let lock = match disk.try_lock(&files.lock()).map_err(storage)? {
+            Some(lock) => lock,
+            None => return Err(CreateError::Locked { session: session.to_owned() }),
+        };
+        let file = match disk.create_new(&files.log, FILE_MODE) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(CreateError::Exists {
+                    session: session.to_owned(),
+                    folder: folder.to_path_buf(),
+                });
+            }
+            Err(error) => return Err(storage(error)),
+        };
+        let mut log = SessionLog {
+            ballast: Ballast::of(folder),
+            disk,
+            files,
+            file,
+            durability,
+            epoch,
+            last_seq: 0,
+            last_crc: 0,
+            end: 0,
+            synced: Synced::default(),
+            acknowledged_seq: 0,
+            pending: Vec::new(),
+            folders,
+            sync_count: 0,
+            trust: Trust::Whole,
+            _lock: lock,
+        };
+        log.ballast.fill(log.disk.as_ref());
+        log.append(&[header])?;
+        Ok(log)
+    }
+
+    /// Appends lines by one write, without a sync. Returns their seqs.
+    ///
+    /// Errors: [`AppendError::Full`] and [`AppendError::Write`] leave the log as it was.
+    /// Crash: before the next sync any of the lines may be lost, and after the first lost one all are.
+    pub fn append(&mut self, lines: &[NewLine]) -> Result<RangeInclusive<u64>, AppendError> {
+        if self.trust == Trust::Lost {
+            return Err(self.lost(io::Error::other("a sync failed earlier")).into());
+        }
+        for line in lines {
+            check(line)?;
+        }
+        if PENDING_BYTES_MAX < self.pending.len() {
+            self.sync()?;
+        }
+        let mut bytes = Vec::with_capacity(lines.iter().map(|line| line.data.len() + 256).sum());
+        let first_seq = self.last_seq + 1;
+        let mut seq = self.last_seq;
+        let mut prev = self.last_crc;
+        for line in lines {
+            seq += 1;
+            prev = seal(&mut bytes, line, Seal { seq, epoch: self.epoch, durable: self.synced.seq, prev });
+        }
+        self.write(&bytes)?;
+        self.end += bytes.len() as u64;
+        (self.last_seq, self.last_crc) = (seq, prev);
+        if self.durability == Durability::Disk {
+            self.pending.append(&mut bytes);
+        }
+        Ok(first_seq..=seq)
+    }
+
+    /// Appends lines that must land, the outcome of an effect above all: if the disk is full the ballast is released.
+    ///
+    /// [`SessionLog::has_ballast`] is false from then on: no new effect should start until
+    /// [`SessionLog::refill_ballast`] finds room again.
+    pub fn append_reserved(&mut self, lines: &[NewLine]) -> Result<RangeInclusive<u64>, AppendError> {
+        match self.append(lines) {
+            Err(AppendError::Full { .. }) if self.ballast.release(self.disk.as_ref()) => self.append(lines),
+            result => result,
+        }
+    }
+
+    /// Makes all lines durable by one fdatasync, the first time also the names of the new folders.
+    ///
+    /// Nothing is done when nothing is pending.
+    /// Errors: the first failure moves the log to a new file; [`SyncError`] says that this failed too, for good.
+    pub fn sync(&mut self) -> Result<(), SyncError> {
+        if self.trust == Trust::Lost {
+            return Err(self.lost(io::Error::other("a sync failed earlier")));
+        }
+        if self.acknowledged_seq == self.last_seq {
+            return Ok(());
+        }
+        if self.durability == Durability::Disk {
+            self.sync_count += 1;
+            match self.file.sync_data() {
+                Ok(()) => self.settle(),
+                Err(error) => self.reseal(error)?,
+            }
+            self.sync_folders()?;
+        }
+        self.acknowledged_seq = self.last_seq;
+        Ok(())
+    }
+
+    /// Syncs, gives the ballast back and lets go of the session.
+    pub fn close(mut self) -> Result<(), SyncError> {
+        let result = self.sync();
+        self.ballast.release(self.disk.as_ref());
+        result
+    }
+
+    /// The highest seq that a sync has covered.
+    pub fn durable(&self) -> u64 {
+        self.acknowledged_seq
+    }
+
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Syncs of the log's file since it was opened.
+    pub fn syncs(&self) -> u64 {
+        self.sync_count
+    }
+
+    /// Bytes of all lines.
+    pub fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    pub fn session(&self) -> &str {
+        &self.files.session
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.files.folder
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.files.log
+    }
+
+    /// Returns whether space is held back for outcomes.
+    pub fn has_ballast(&self) -> bool {
+        self.ballast.is_there()
+    }
+
+    /// Takes the space again if there is room. Returns whether it is taken.
+    pub fn refill_ballast(&mut self) -> bool {
+        self.ballast.fill(self.disk.as_ref())
+    }
+
+    /// Appends lines of another log under their own seqs and epochs.
+    pub(crate) fn copy(&mut self, lines: &[Line]) -> Result<(), AppendError> {
+        let mut bytes = Vec::with_capacity(lines.iter().map(|line| line.raw().len() + 16).sum());
+        let (mut seq, mut prev) = (self.last_seq, self.last_crc);
+        for line in lines {
+            assert_eq!(line.seq, seq + 1, "a fork leaves no line out");
+            let new = NewLine {
+                agent: line.agent(),
+                kind: line.kind(),
+                data: line.data(),
+                at: line.at(),
+                ms: line.ms,
+            };
+            prev = seal(&mut bytes, &new, Seal { seq: line.seq, epoch: line.epoch, durable: 0, prev });
+            seq = line.seq_to();
+        }
+        self.write(&bytes)?;
+        self.end += bytes.len() as u64;
+        (self.last_seq, self.last_crc) = (seq, prev);
+        self.pending.append(&mut bytes);
+        Ok(())
+    }
+
+    /// Everything written so far is on disk.
+    pub(crate) fn settle(&mut self) {
+        self.synced = Synced { seq: self.last_seq, crc: self.last_crc, bytes: self.end };
+        self.pending.clear();
+    }
+
+    pub(crate) fn sync_folders(&mut self) -> Result<(), SyncError> {
+        while let Some(folder) = self.folders.first() {
+            if let Err(error) = self.disk.sync_dir(folder) {
+                // The names may be lost with all that is behind them, and a second sync proves nothing.
+                self.trust = Trust::Lost;
+                return Err(self.lost(error));
+            }
+            self.folders.remove(0);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lost(&self, source: io::Error) -> SyncError {
+        SyncError { path: self.files.log.clone(), seq_from: self.acknowledged_seq + 1, source }
+    }
+
+    /// Writes at the end of the last line, or leaves nothing there.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
+        if self.trust == Trust::Torn {
+            let cut = self.file.set_len(self.end);
+            cut.map_err(|source| self.write_error(0, bytes.len(), source))?;
+            self.trust = Trust::Whole;
+        }
+        let (wrote, error) = disk::append_all(self.file.as_mut(), bytes);
+        let Some(error) = error else { return Ok(()) };
+        // Even where nothing is said to be taken: an error may come after the fact.
+        if self.file.set_len(self.end).is_err() {
+            self.trust = Trust::Torn;
+        }
+        Err(self.write_error(wrote, bytes.len(), error))
+    }
+
+    fn write_error(&self, wrote: usize, want: usize, source: io::Error) -> AppendError {
+        let path = self.files.log.clone();
+        if disk::is_full(&source) {
+            AppendError::Full { path, source }
+        } else {
+            AppendError::Write { path, wrote, want, source }
+        }
+    }
+}
+
+impl fmt::Debug for SessionLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SessionLog { epoch, last_seq, .. } = self;
+        write!(f, "SessionLog({} epoch {epoch} seq {last_seq})", self.files.log.display())
+    }
+}
+
+/// Checks at this end what the reader relies on at the other.
+fn check(line: &NewLine) -> Result<(), AppendError> {
+    for (member, text) in [("agent", line.agent), ("type", line.kind), ("at", line.at)] {
+        if !is_plain(text) {
+            return Err(AppendError::NotPlain { member, text: text.to_owned() });
+        }
+    }
+    let kind = || line.kind.to_owned();
+    if LINE_BYTES_MAX / 2 < line.data.len() {
+        return Err(AppendError::TooLong { kind: kind(), bytes: line.data.len() });
+    }
+    let json = serde_json::from_str::<IgnoredAny>(line.data);
+    json.map(drop).map_err(|source| AppendError::NotJson { kind: kind(), source })
+}

@@ -1,0 +1,490 @@
+//! A disk in memory that loses what was not synced.
+//!
+//! Fault model. Bytes: what was not synced may be lost, kept, torn at any byte, or come back as NULs by the
+//! sector; a cut that was not synced may be undone. Names: what was not synced with its folder may be lost, all of
+//! it, its end, or any part. Calls: each can fail before or after it took effect, be cut short, or be the moment
+//! the power goes. A failed sync may drop the unwritten bytes while they are still seen. Space can be short.
+//! Deterministic: the same calls, verdicts and dice give the same disk.
+//! Not modelled: bits that flip by themselves (write them with [`MemDisk::poke`]), links inside a path,
+//! and permissions beyond the owner's write bit.
+
+mod inode;
+mod names;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno as Os;
+
+use crate::disk::{Disk, DiskFile, Entry, Kind, Lock, Meta};
+use inode::Inode;
+use names::{Name, Names};
+
+/// A simulated disk. A clone is the same disk; [`MemDisk::fork`] is another one that looks alike.
+#[derive(Clone, Default)]
+pub struct MemDisk {
+    state: Arc<Mutex<State>>,
+}
+
+type Faults = Box<dyn FnMut(&Call) -> Verdict + Send>;
+
+#[derive(Default)]
+struct State {
+    inodes: Vec<Inode>,
+    names: Names,
+    locks: BTreeSet<PathBuf>,
+    /// Grows with each crash; handles and locks of an earlier boot are dead.
+    boot: u64,
+    is_off: bool,
+    call_count: u64,
+    change_count: u64,
+    space: Option<u64>,
+    faults: Option<Faults>,
+}
+
+/// A call on its way to the disk.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub op: Op,
+    /// The path given; for a handle the one it was opened under.
+    pub path: &'a Path,
+    /// How many bytes are to be written or read, 0 where that means nothing.
+    pub bytes: usize,
+    /// Calls before this one.
+    pub index: u64,
+}
+
+/// The calls that can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Op {
+    OpenAppend,
+    CreateNew,
+    Read,
+    Rename,
+    Remove,
+    SyncDir,
+    CreateDir,
+    List,
+    Look,
+    TryLock,
+    Append,
+    SyncData,
+    SetLen,
+    Allocate,
+    SetMeta,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It works.
+    Go,
+    /// It fails and changes nothing.
+    Fail(Errno),
+    /// It works and says that it failed.
+    FailAfter(Errno),
+    /// A sync fails and forgets the bytes, which are still seen. Elsewhere as [`Verdict::Fail`].
+    FailDropping(Errno),
+    /// A write takes only so many bytes (at least one). Elsewhere as [`Verdict::Go`].
+    Short(usize),
+    /// The power goes before it: this call and all later ones fail, until [`MemDisk::crash`].
+    PowerCut,
+}
+
+/// Errors a disk can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errno {
+    Io,
+    NoSpace,
+    Quota,
+    TooManyFiles,
+    ReadOnly,
+    Denied,
+    Interrupted,
+}
+
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> io::Error {
+        let os = match errno {
+            Errno::Io => Os::IO,
+            Errno::NoSpace => Os::NOSPC,
+            Errno::Quota => Os::DQUOT,
+            Errno::TooManyFiles => Os::MFILE,
+            Errno::ReadOnly => Os::ROFS,
+            Errno::Denied => Os::ACCESS,
+            Errno::Interrupted => Os::INTR,
+        };
+        os.into()
+    }
+}
+
+impl MemDisk {
+    /// An empty disk without faults and without bounds. `/` and `.` exist.
+    pub fn new() -> MemDisk {
+        MemDisk::default()
+    }
+
+    /// Asks `faults` about each call from now on.
+    pub fn set_faults(&self, faults: impl FnMut(&Call) -> Verdict + Send + 'static) {
+        self.state().faults = Some(Box::new(faults));
+    }
+
+    pub fn clear_faults(&self) {
+        self.state().faults = None;
+    }
+
+    /// Bounds the bytes of all files together. `None`: no bound.
+    pub fn set_space(&self, bytes: Option<u64>) {
+        self.state().space = bytes;
+    }
+
+    /// Bytes taken by all named files.
+    pub fn space_used(&self) -> u64 {
+        self.state().space_used()
+    }
+
+    /// How many calls were made.
+    pub fn call_count(&self) -> u64 {
+        self.state().call_count
+    }
+
+    /// The power goes and comes back. What was not synced is lost in a way the dice choose; handles and locks die.
+    ///
+    /// `dice` gives evenly spread numbers.
+    pub fn crash(&self, dice: &mut dyn FnMut() -> u64) {
+        let mut state = self.state();
+        state.names.crash(dice);
+        for inode in &mut state.inodes {
+            inode.crash(dice);
+        }
+        state.locks.clear();
+        state.boot += 1;
+        state.is_off = false;
+    }
+
+    /// The cache is dropped, as under memory pressure: bytes lost in a failed sync are now seen as NULs.
+    pub fn evict(&self) {
+        self.state().inodes.iter_mut().for_each(Inode::evict);
+    }
+
+    /// A copy that goes its own way, without faults. Handles and locks stay with the original.
+    pub fn fork(&self) -> MemDisk {
+        let state = self.state();
+        let copy = State {
+            inodes: state.inodes.clone(),
+            names: state.names.clone(),
+            space: state.space,
+            boot: state.boot,
+            ..State::default()
+        };
+        MemDisk { state: Arc::new(Mutex::new(copy)) }
+    }
+
+    /// Sets a file's bytes, seen and on the platter, with its name and folders: for setting up and for damage.
+    pub fn poke(&self, path: &Path, bytes: &[u8]) {
+        let mut state = self.state();
+        let index = match state.names.file(path) {
+            Some(index) => index,
+            None => {
+                state.inodes.push(Inode::new(0o644));
+                let index = state.inodes.len() - 1;
+                state.names.poke(path, Name::File(index));
+                index
+            }
+        };
+        let inode = &mut state.inodes[index];
+        inode.set_len(0);
+        inode.append(bytes);
+        inode.sync();
+    }
+
+    /// Returns a file's bytes as seen, past all faults. `None`: there is no such file.
+    pub fn peek(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.state();
+        state.names.file(path).map(|index| state.inodes[index].live.clone())
+    }
+
+    /// Returns the paths of all files and links, sorted.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.state().names.paths()
+    }
+
+    /// Makes a symbolic link; it lasts.
+    pub fn link(&self, path: &Path, target: &Path) {
+        self.state().names.poke(path, Name::Link(target.to_path_buf()));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call, judges it and performs it.
+    fn call<T>(
+        &self,
+        op: Op,
+        path: &Path,
+        bytes: usize,
+        act: impl FnOnce(&mut State, Verdict) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut state = self.state();
+        let verdict = state.judge(op, path, bytes);
+        match verdict {
+            Verdict::Fail(errno) => Err(errno.into()),
+            Verdict::FailDropping(errno) if op != Op::SyncData => Err(errno.into()),
+            Verdict::FailAfter(errno) => {
+                let result = act(&mut state, Verdict::Go);
+                // A lock lets go of itself through the state.
+                drop(state);
+                result.and_then(|_| Err(errno.into()))
+            }
+            Verdict::PowerCut => {
+                state.is_off = true;
+                Err(Errno::Io.into())
+            }
+            Verdict::Go | Verdict::Short(_) | Verdict::FailDropping(_) => act(&mut state, verdict),
+        }
+    }
+}
+
+impl fmt::Debug for MemDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemDisk({} calls)", self.call_count())
+    }
+}
+
+impl State {
+    fn judge(&mut self, op: Op, path: &Path, bytes: usize) -> Verdict {
+        let index = self.call_count;
+        self.call_count += 1;
+        match &mut self.faults {
+            _ if self.is_off => Verdict::Fail(Errno::Io),
+            Some(faults) => faults(&Call { op, path, bytes, index }),
+            None => Verdict::Go,
+        }
+    }
+
+    fn space_used(&self) -> u64 {
+        self.names.files().map(|index| self.inodes[index].len()).sum()
+    }
+
+    fn space_left(&self) -> u64 {
+        self.space.map_or(u64::MAX, |space| space.saturating_sub(self.space_used()))
+    }
+
+    fn file(&self, path: &Path) -> io::Result<usize> {
+        self.names.file(path).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn handle(&self, disk: &MemDisk, path: &Path, index: usize) -> Box<dyn DiskFile> {
+        Box::new(MemFile { disk: disk.clone(), path: path.to_path_buf(), index, boot: self.boot })
+    }
+}
+
+impl Disk for MemDisk {
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.call(Op::OpenAppend, path, 0, |state, _| Ok(state.handle(self, path, state.file(path)?)))
+    }
+
+    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn DiskFile>> {
+        self.call(Op::CreateNew, path, 0, |state, _| {
+            let index = state.inodes.len();
+            state.names.create(path, Name::File(index))?;
+            state.inodes.push(Inode::new(mode));
+            Ok(state.handle(self, path, index))
+        })
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.call(Op::Read, path, 0, |state, _| Ok(state.inodes[state.file(path)?].live.clone()))
+    }
+
+    fn read_range(&self, path: &Path, from: u64, len: usize) -> io::Result<Vec<u8>> {
+        self.call(Op::Read, path, len, |state, _| {
+            let live = &state.inodes[state.file(path)?].live;
+            let start = live.len().min(from as usize);
+            let end = live.len().min(start.saturating_add(len));
+            Ok(live[start..end].to_vec())
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call(Op::Rename, to, 0, |state, _| state.names.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.call(Op::Remove, path, 0, |state, _| state.names.remove(path))
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.call(Op::SyncDir, path, 0, |state, verdict| match verdict {
+            Verdict::FailDropping(errno) => Err(errno.into()),
+            _ => state.names.sync(path),
+        })
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.call(Op::CreateDir, path, 0, |state, _| state.names.create_folders(path))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        self.call(Op::List, path, 0, |state, _| state.names.list(path))
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Option<Meta>> {
+        self.call(Op::Look, path, 0, |state, _| {
+            let blank = Meta { kind: Kind::Folder, len: 0, mode: 0o700, uid: 0, gid: 0, modified_ns: 0 };
+            Ok(state.names.get(path).map(|name| match name {
+                Name::Folder => blank,
+                Name::Link(_) => Meta { kind: Kind::Link, mode: 0o777, ..blank },
+                Name::File(index) => {
+                    let inode = &state.inodes[*index];
+                    let Inode { mode, uid, gid, modified, .. } = *inode;
+                    Meta { kind: Kind::File, len: inode.len(), mode, uid, gid, modified_ns: modified.into() }
+                }
+            }))
+        })
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        self.call(Op::Look, path, 0, |state, _| match state.names.get(path) {
+            Some(Name::Link(target)) => Ok(target.clone()),
+            Some(_) => Err(io::ErrorKind::InvalidInput.into()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        })
+    }
+
+    fn is_writable(&self, path: &Path) -> io::Result<bool> {
+        self.call(Op::Look, path, 0, |state, _| match state.names.file(path) {
+            Some(index) => Ok(state.inodes[index].mode & 0o200 != 0),
+            None if state.names.get(path).is_some() => Ok(true),
+            None => Err(io::ErrorKind::NotFound.into()),
+        })
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Lock>>> {
+        self.call(Op::TryLock, path, 0, |state, _| {
+            if state.names.get(path).is_none() {
+                let index = state.inodes.len();
+                state.names.create(path, Name::File(index))?;
+                state.inodes.push(Inode::new(0o600));
+            }
+            if !state.locks.insert(path.to_path_buf()) {
+                return Ok(None);
+            }
+            let lock = MemLock { disk: self.clone(), path: path.to_path_buf(), boot: state.boot };
+            Ok(Some(Box::new(lock) as Box<dyn Lock>))
+        })
+    }
+}
+
+struct MemFile {
+    disk: MemDisk,
+    path: PathBuf,
+    index: usize,
+    boot: u64,
+}
+
+impl MemFile {
+    fn call<T>(
+        &self,
+        op: Op,
+        bytes: usize,
+        act: impl FnOnce(&mut State, Verdict) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.disk.call(op, &self.path, bytes, |state, verdict| {
+            if self.boot != state.boot {
+                return Err(Errno::Io.into());
+            }
+            if op != Op::SyncData {
+                state.change_count += 1;
+                state.inodes[self.index].modified = state.change_count;
+            }
+            act(state, verdict)
+        })
+    }
+}
+
+impl DiskFile for MemFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.call(Op::Append, bytes.len(), |state, verdict| {
+            let told = if let Verdict::Short(count) = verdict { count.max(1) } else { usize::MAX };
+            let count = bytes.len().min(told).min(usize::try_from(state.space_left()).unwrap_or(usize::MAX));
+            if count == 0 && !bytes.is_empty() {
+                return Err(Errno::NoSpace.into());
+            }
+            state.inodes[self.index].append(&bytes[..count]);
+            Ok(count)
+        })
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.call(Op::SyncData, 0, |state, verdict| {
+            let inode = &mut state.inodes[self.index];
+            if let Verdict::FailDropping(errno) = verdict {
+                inode.sync_dropping();
+                return Err(errno.into());
+            }
+            inode.sync();
+            Ok(())
+        })
+    }
+
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        self.call(Op::SetLen, 0, |state, _| {
+            state.inodes[self.index].set_len(len as usize);
+            Ok(())
+        })
+    }
+
+    fn allocate(&mut self, len: u64) -> io::Result<()> {
+        self.call(Op::Allocate, len as usize, |state, _| {
+            let more = len.saturating_sub(state.inodes[self.index].len());
+            if state.space_left() < more {
+                return Err(Errno::NoSpace.into());
+            }
+            state.inodes[self.index].reserved += more;
+            Ok(())
+        })
+    }
+
+    fn set_mode(&mut self, mode: u32) -> io::Result<()> {
+        self.call(Op::SetMeta, 0, |state, _| {
+            state.inodes[self.index].mode = mode;
+            Ok(())
+        })
+    }
+
+    fn set_owner(&mut self, uid: u32, gid: u32) -> io::Result<()> {
+        self.call(Op::SetMeta, 0, |state, _| {
+            (state.inodes[self.index].uid, state.inodes[self.index].gid) = (uid, gid);
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Debug for MemFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemFile({})", self.path.display())
+    }
+}
+
+#[derive(Debug)]
+struct MemLock {
+    disk: MemDisk,
+    path: PathBuf,
+    boot: u64,
+}
+
+impl Lock for MemLock {}
+
+impl Drop for MemLock {
+    fn drop(&mut self) {
+        let mut state = self.disk.state();
+        if self.boot == state.boot {
+            state.locks.remove(&self.path);
+        }
+    }
+}
