@@ -109,7 +109,8 @@ fn walk(text: &[u8], found: &[Found]) -> Walk {
         walk.has_header |= envelope.seq == 1 && envelope.kind(line.bytes(text)) == b"header";
         walk.is_in_place &= line.start == place;
         walk.links.push(Link::Line(index));
-        (near, place) = (index + 1, line.start + line.len + 1);
+        // Behind a line that is not ended nothing is in its place.
+        (near, place) = (index + 1, if line.is_ended { line.end() } else { usize::MAX });
         last = Last {
             next_seq: envelope.seq + 1,
             prevs: [envelope.crc; 2],
@@ -323,7 +324,7 @@ fn left_over(text: &[u8], found: &[Found], walk: &Walk) -> Findings {
         }
         if used[index] {
             epoch = line.envelope.epoch;
-        } else if let Some(why) = why_unused(line, epoch, &chain) {
+        } else if let Some(why) = why_unused(line, line.start < end, epoch, &chain) {
             note(&mut findings, line.start, line.end(), why);
         }
         place = line.end();
@@ -334,7 +335,7 @@ fn left_over(text: &[u8], found: &[Found], walk: &Walk) -> Findings {
 /// Says why a whole line is not in the chain. `None`: it is one of a torn tail, which was never acknowledged.
 ///
 /// `chain` are seq and checksum of the lines in the chain, `epoch` that of the last of them before this one.
-fn why_unused(line: &Found, epoch: u64, chain: &[(u64, u32)]) -> Option<Why> {
+fn why_unused(line: &Found, is_inside: bool, epoch: u64, chain: &[(u64, u32)]) -> Option<Why> {
     let Envelope { seq, crc, .. } = line.envelope;
     match chain.binary_search_by_key(&seq, |(seq, _)| *seq) {
         Ok(index) if chain[index].1 == crc => Some(Why::Duplicate),
@@ -342,7 +343,7 @@ fn why_unused(line: &Found, epoch: u64, chain: &[(u64, u32)]) -> Option<Why> {
         Ok(_) => Some(Why::Stranger),
         Err(_) => {
             let last_seq = chain.last().map_or(0, |(seq, _)| *seq);
-            (seq <= last_seq + 1).then_some(Why::Stranger)
+            (is_inside || seq <= last_seq + 1).then_some(Why::Stranger)
         }
     }
 }
