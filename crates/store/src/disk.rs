@@ -102,25 +102,18 @@ pub enum Kind {
 
 /// Writes all bytes, finishing short writes. Returns how many were taken and the error that stopped it, if any.
 ///
-/// A call that was interrupted is made again; one that takes nothing is an error.
+/// After an error it is not known what the disk took, so nothing is tried again here: the caller cuts first.
 pub(crate) fn append_all(file: &mut dyn DiskFile, bytes: &[u8]) -> (usize, Option<io::Error>) {
     let mut taken = 0;
-    // Each pass takes a byte or ends; interruptions are bounded so that a broken disk can't hold us for ever.
-    let mut interruptions = 0;
     while taken < bytes.len() {
         match file.append(&bytes[taken..]) {
             Ok(0) => return (taken, Some(io::ErrorKind::WriteZero.into())),
             Ok(count) => taken += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted && interruptions < INTERRUPTIONS_MAX => {
-                interruptions += 1;
-            }
             Err(error) => return (taken, Some(error)),
         }
     }
     (taken, None)
 }
-
-const INTERRUPTIONS_MAX: usize = 1_000;
 
 /// Writes a whole new file and makes its bytes durable. On error the file is removed again, as far as that works.
 pub(crate) fn write_new(

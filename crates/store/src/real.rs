@@ -124,7 +124,13 @@ struct RealFile(File);
 
 impl DiskFile for RealFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        loop {
+            match self.0.write(bytes) {
+                // The kernel says so only where nothing was taken.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
     }
 
     fn sync_data(&mut self) -> io::Result<()> {
