@@ -1,0 +1,4 @@
+//! What a person sees.
+pub mod markdown;
+pub mod plain;
+pub mod style;
