@@ -1,1 +1,60 @@
-fn main() {}
+//! The chores of this repository, as one command: `cargo xtask help` lists them.
+//!
+//! Promises: nothing but the standard library, so a clean clone builds this at once; every child
+//! process has a time limit; a failure names its stage and the command that repeats it.
+//! Deliberately not here: anything a user of Yaoki needs; that is the `yaoki` command.
+
+mod arrows;
+mod banned;
+mod docs;
+mod house;
+mod manifest;
+mod process;
+mod purity;
+mod source;
+mod stage;
+mod stages;
+mod tally;
+mod tidy;
+
+use std::process::ExitCode;
+
+use house::House;
+use stages::Plan;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  check               formatting, lints, banned crates, walls, tidiness
+  walls               which crate may see which, and that core stays pure
+  tidy                leftovers that should not be committed
+  test [STAGE…]       everything, in stages; --quick shortens the simulation
+  docs [--check]      write the generated tables of the docs, or tell which are stale
+  help                this text
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let house = House::find();
+    let done = match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["check"] => stages::play(&house, &Plan::named(&stages::CHECK)),
+        ["walls"] => stages::play(&house, &Plan::named(&["walls"])),
+        ["tidy"] => stages::play(&house, &Plan::named(&["tidy"])),
+        ["test", rest @ ..] => Plan::read(rest).and_then(|plan| stages::play(&house, &plan)),
+        ["docs"] => docs::write(&house),
+        ["docs", "--check"] => docs::check(&house),
+        other => Err(format!("no such chore: {}\n\n{HELP}", other.join(" "))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
