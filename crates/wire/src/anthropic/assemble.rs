@@ -275,9 +275,7 @@ pub fn read_plain(
     let mut assembler = Assembler::new(authority, asked);
     assembler.take_head(&message);
     for block in &message.content {
-        let forming = Forming::begin(block.get(), hear).map_err(protocol)?;
-        forming.tell_whole(hear);
-        assembler.blocks.push(forming.end());
+        assembler.blocks.push(Forming::whole(block.get(), hear).map_err(protocol)?);
     }
     assembler.stop = message.stop_reason.as_deref().map(stop_reason);
     assembler.phase = Phase::Started;

@@ -100,14 +100,20 @@ impl Forming {
         Ok(true)
     }
 
-    /// Tells onlookers of a block that came whole.
-    pub(super) fn tell_whole(&self, hear: &mut (dyn FnMut(Delta) + Send)) {
-        let whole = |key: &str| self.members.text(key).filter(|text| !text.is_empty());
-        match self.kind {
-            Kind::Text => whole("text").map(Delta::Text).into_iter().for_each(hear),
-            Kind::Thinking => whole("thinking").map(Delta::Thinking).into_iter().for_each(hear),
-            Kind::Call { .. } | Kind::Other { .. } => {}
+    /// Takes a block that came whole.
+    pub(super) fn whole(json: &str, hear: &mut (dyn FnMut(Delta) + Send)) -> Result<Block, String> {
+        let mut forming = Self::begin(json, hear)?;
+        let text = |key: &str| forming.members.text(key).filter(|text| !text.is_empty());
+        match &forming.kind {
+            Kind::Text => text("text").map(Delta::Text).into_iter().for_each(hear),
+            Kind::Thinking => text("thinking").map(Delta::Thinking).into_iter().for_each(hear),
+            // As if deltas had written it: a `null` here is the model's, not a place held for what follows.
+            Kind::Call { .. } => {
+                forming.json = forming.members.json("input").unwrap_or_default().to_owned();
+            }
+            Kind::Other { .. } => {}
         }
+        Ok(forming.end())
     }
 
     /// Ends the block. A call whose input is no JSON object is kept as a broken one.

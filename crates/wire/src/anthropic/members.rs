@@ -19,9 +19,14 @@ impl Members {
         serde_json::from_str(&tidy(text))
     }
 
-    /// Returns the JSON text of a member. A `null` is the same as none.
+    /// Returns the JSON text of a member.
+    pub(super) fn json(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the JSON text of a member that is not `null`.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(k, v)| k == key && v != "null").map(|(_, value)| value.as_str())
+        self.json(key).filter(|value| *value != "null")
     }
 
     /// Returns a member that is a string.
