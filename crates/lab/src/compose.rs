@@ -80,7 +80,8 @@ pub(crate) fn compose(answer: &Answer, request: &Request, defaults: &Defaults, i
     for block in &answer.blocks {
         push(&mut blocks, block, request, ids);
     }
-    seal(&mut blocks, &id, &model);
+    // The request comes back with the model that was asked, whoever is said to have answered.
+    seal(&mut blocks, &id, request.model());
     let has_call = blocks.iter().any(|b| matches!(b, Sent::Tool { kind: "tool_use", .. }));
     let usual = if has_call { "tool_use" } else { "end_turn" };
     let usage = answer.usage.or(defaults.usage).unwrap_or_else(|| estimate(&blocks, request));

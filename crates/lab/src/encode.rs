@@ -106,8 +106,9 @@ fn to_block(block: &Sent) -> Value {
         }
         Sent::Redacted(data) => json!({ "type": "redacted_thinking", "data": data }),
         Sent::Tool { kind, id, name, json } => {
+            let text = if json.is_empty() { "{}" } else { json };
             // Broken JSON has no place in an object; as a string it is still no valid input.
-            let input = serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.clone()));
+            let input = serde_json::from_str(text).unwrap_or_else(|_| Value::String(json.clone()));
             json!({ "type": kind, "id": id, "name": name, "input": input })
         }
         Sent::Raw(raw) => raw.clone(),
@@ -174,6 +175,8 @@ impl Writer {
                 }
                 self.delta(index, Of::Rest, "signature_delta", "signature", signature);
             }
+            // A model that wrote no input at all.
+            Sent::Tool { json, .. } if json.is_empty() => {}
             Sent::Tool { json, .. } => {
                 // The API opens the input with an empty delta, and says no more when there are no members.
                 self.delta(index, of, "input_json_delta", "partial_json", "");

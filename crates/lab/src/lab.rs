@@ -253,7 +253,13 @@ impl Lab {
     fn status(&self, ask: &HttpAsk, fault: &StatusFault, way: &Deliver) -> Vec<Play> {
         let kind = fault.r#type.clone().unwrap_or_else(|| usual_kind(fault.code).into());
         let message = fault.message.clone().unwrap_or_else(|| usual_message(&kind).into());
-        let trouble = Trouble { status: fault.code, kind, message, details: fault.details.clone() };
+        let trouble = Trouble {
+            status: fault.code,
+            kind,
+            message,
+            details: fault.details.clone().map(Box::new),
+            at: None,
+        };
         let json = trouble.to_body(&self.request_id()).to_string();
         let (body, content_type) = match &fault.body {
             Body::Json => (json, JSON),
@@ -295,10 +301,10 @@ impl Lab {
 
     fn refuse(&mut self, ask: &HttpAsk, trouble: Trouble) -> Decided {
         if self.report.refused.len() < Self::LOG_ENTRIES_MAX {
-            let message = trouble.message.clone();
+            let message = trouble.to_note();
             self.report.refused.push(Refusal { ask: self.asks, status: trouble.status, message });
         }
-        Decided { plays: self.trouble(ask, &trouble), verdict: Verdict::Refused { why: trouble.message } }
+        Decided { plays: self.trouble(ask, &trouble), verdict: Verdict::Refused { why: trouble.to_note() } }
     }
 
     fn other(&mut self, ask: &HttpAsk, body: Value) -> Decided {

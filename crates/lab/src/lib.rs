@@ -8,6 +8,7 @@
 
 mod ask;
 mod compose;
+mod corpus;
 
 mod deliver;
 mod encode;
@@ -23,6 +24,7 @@ mod strict;
 mod trouble;
 
 pub use ask::{HttpAsk, Plan, Play};
+pub use corpus::{CorpusStream, corpus};
 
 pub use examples::{example, examples};
 pub use lab::Lab;

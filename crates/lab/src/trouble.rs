@@ -8,7 +8,9 @@ pub(crate) struct Trouble {
     pub status: u16,
     pub kind: String,
     pub message: String,
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
+    /// The place, where the message does not tell it; for the report and the log only.
+    pub at: Option<String>,
 }
 
 impl Trouble {
@@ -19,14 +21,27 @@ impl Trouble {
 
     /// Returns the refusal with the usual type of a status.
     pub fn of(status: u16, message: impl Into<String>) -> Self {
-        Self { status, kind: usual_kind(status).into(), message: message.into(), details: None }
+        Self { status, kind: usual_kind(status).into(), message: message.into(), details: None, at: None }
+    }
+
+    /// Returns the refusal with its place.
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Self { at: Some(place.into()), ..self }
+    }
+
+    /// Returns the message with its place, for people.
+    pub fn to_note(&self) -> String {
+        match &self.at {
+            Some(at) => format!("{} ({at})", self.message),
+            None => self.message.clone(),
+        }
     }
 
     /// Returns the body. Shape: `{"type":"error","error":{"type","message"},"request_id"}`.
     pub fn to_body(&self, request_id: &str) -> Value {
         let mut error = json!({ "type": self.kind, "message": self.message });
         if let Some(details) = &self.details {
-            error["details"] = details.clone();
+            error["details"] = (**details).clone();
         }
         json!({ "type": "error", "error": error, "request_id": request_id })
     }

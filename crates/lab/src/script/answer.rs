@@ -157,6 +157,7 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The text of the input as the model wrote it, which may be broken JSON; `input` is then not used.
+    /// Empty: the block opens and closes with no delta.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<String>,
 }

@@ -220,7 +220,7 @@ pub enum AtEnd {
     /// The last step of the script serves it, whatever its `when`.
     RepeatLast,
     /// This is said.
-    Answer(Answer),
+    Answer(Box<Answer>),
 }
 
 /// What a step has when it does not say otherwise.
