@@ -1,0 +1,89 @@
+//! The session log as the loop sees it: records in, a barrier when asked.
+//!
+//! Promises: what `write` returned for with a barrier is durable; a failure is final, and said once.
+//! Not here: which records need a barrier (the turn machine says) and how bytes are sealed (the store does).
+
+use std::sync::Arc;
+
+use yaoki_core::ids::AgentName;
+use yaoki_core::record::{Record, RecordError};
+use yaoki_core::stamp::rfc3339;
+use yaoki_core::state::Place;
+use yaoki_store::{AppendError, Line, NewLine, SessionLog, SyncError};
+
+use crate::world::World;
+
+/// The log could not take records, or not make them durable.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("the session log cannot be written")]
+    Append(#[from] AppendError),
+    #[error("the session log cannot be made durable")]
+    Sync(#[from] SyncError),
+}
+
+/// One open session log.
+pub(crate) struct Journal {
+    log: SessionLog,
+    world: Arc<dyn World>,
+    agent: AgentName,
+}
+
+impl Journal {
+    pub fn new(log: SessionLog, world: Arc<dyn World>) -> Self {
+        Self { log, world, agent: AgentName::main() }
+    }
+
+    /// Appends records in one write, and makes the log durable if asked.
+    ///
+    /// Errors: [`JournalError`]; the records may then be on disk in part, and the session is not to be continued
+    /// by this process. A full disk still takes them once, from the space held back for that.
+    pub fn write(&mut self, records: &[Record], ms: u64, barrier: bool) -> Result<(), JournalError> {
+        if !records.is_empty() {
+            let at = rfc3339(self.world.wall_ms());
+            let bodies: Vec<String> = records.iter().map(Record::data).collect();
+            let lines: Vec<NewLine<'_>> = records
+                .iter()
+                .zip(&bodies)
+                .map(|(record, data)| NewLine { agent: self.agent.as_str(), kind: record.kind(), data, at: &at, ms })
+                .collect();
+            if let Err(error) = self.log.append(&lines) {
+                // What an effect came to must not be lost for want of space.
+                if matches!(error, AppendError::Full { .. }) && self.log.append_reserved(&lines).is_ok() {
+                    self.log.sync()?;
+                }
+                return Err(error.into());
+            }
+        }
+        if barrier {
+            self.log.sync()?;
+        }
+        Ok(())
+    }
+
+    pub fn last_seq(&self) -> u64 {
+        self.log.last_seq()
+    }
+
+    pub fn durable(&self) -> u64 {
+        self.log.durable()
+    }
+
+    pub fn epoch(&self) -> u32 {
+        self.log.epoch() as u32
+    }
+
+    pub fn syncs(&self) -> u64 {
+        self.log.syncs()
+    }
+
+    pub fn close(self) -> Result<(), JournalError> {
+        Ok(self.log.close()?)
+    }
+}
+
+/// Reads a line as a record with its place. `None` for types every reader skips.
+pub fn to_record(line: &Line) -> Result<Option<(Place, Record)>, RecordError> {
+    let place = Place { seq: line.seq, epoch: line.epoch as u32, ms: line.ms };
+    Ok(Record::parse(line.kind(), line.data())?.map(|record| (place, record)))
+}

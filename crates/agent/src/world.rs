@@ -1,0 +1,38 @@
+//! What only the outside has: the wall clock and dice. Given, so that a simulation can give its own.
+
+/// Wall time and randomness. Monotonic time is tokio's, which tests can pause.
+pub trait World: Send + Sync {
+    /// Milliseconds since 1970. It may jump; nothing decides by it.
+    fn wall_ms(&self) -> u64;
+    /// Uniform over all of `u64`.
+    fn dice(&self) -> u64;
+}
+
+/// The machine's own.
+pub struct RealWorld;
+
+impl World for RealWorld {
+    fn wall_ms(&self) -> u64 {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.map_or(0, |since| since.as_millis() as u64)
+    }
+
+    fn dice(&self) -> u64 {
+        fastrand::u64(..)
+    }
+}
+
+/// Makes a session's id: a UUID v7 of this moment.
+pub(crate) fn session_id(world: &dyn World) -> String {
+    let mut bytes = [0u8; 16];
+    bytes[..8].copy_from_slice(&(world.wall_ms() << 16 | world.dice() & 0xffff).to_be_bytes());
+    bytes[8..].copy_from_slice(&world.dice().to_be_bytes());
+    bytes[6] = (bytes[6] & 0x0f) | 0x70;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    uuid::Uuid::from_bytes(bytes).to_string()
+}
+
+/// Makes a session's key: 32 hex digits that nobody outside can guess.
+pub(crate) fn session_key(world: &dyn World) -> String {
+    format!("{:016x}{:016x}", world.dice(), world.dice())
+}

@@ -1,0 +1,57 @@
+//! Which fault was made to happen where, and how often: a run that never hurt the agent proves nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Counts by (fault, site), of faults that really happened.
+#[derive(Debug, Clone, Default)]
+pub struct Coverage(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
+
+impl Coverage {
+    pub fn hit(&self, fault: &'static str, site: &'static str) {
+        *self.lock().entry((fault, site)).or_default() += 1;
+    }
+
+    pub fn add(&self, other: &Coverage) {
+        for (key, count) in other.lock().iter() {
+            *self.lock().entry(*key).or_default() += count;
+        }
+    }
+
+    pub fn rows(&self) -> Vec<(&'static str, &'static str, u64)> {
+        self.lock().iter().map(|((fault, site), count)| (*fault, *site, *count)).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(&'static str, &'static str), u64>> {
+        self.0.lock().expect("nothing panics while it counts")
+    }
+}
+
+/// Where a crash or an interrupt can come: every point at which the agent waits for the outside.
+pub const SITES: [&str; 10] = [
+    "before_send", "before_head", "in_body", "prepare", "before_run", "in_run", "after_run", "ask", "append", "sync",
+];
+
+/// Faults of an answer.
+pub const ANSWER_FAULTS: [&str; 22] = [
+    "529", "500", "429", "429_told", "408", "html", "empty", "401", "400", "refuse", "reset", "silent", "cut_fin", "cut_rst",
+    "cut_eof", "stall", "ping_only", "drip", "error_event", "duplicate", "garbage", "unknown_event",
+];
+
+/// Faults of the disk, at the calls that write.
+pub const DISK_FAULTS: [&str; 5] = ["eio", "enospc", "short", "eio_after", "eio_dropping"];
+
+/// Every pair that a full run must have made happen.
+pub fn wanted() -> Vec<(&'static str, &'static str)> {
+    let crashes = ["kill", "power"].into_iter().flat_map(|fault| SITES.map(|site| (fault, site)));
+    let interrupts = SITES[..8].iter().map(|site| ("interrupt", *site));
+    let answers = ANSWER_FAULTS.into_iter().map(|fault| (fault, "answer"));
+    let disk = [
+        ("eio", "append"), ("enospc", "append"), ("short", "append"), ("eio_after", "append"),
+        ("eio", "sync"), ("eio_after", "sync"), ("eio_dropping", "sync"),
+    ];
+    let others = [
+        ("deny", "ask"), ("nobody", "ask"), ("runner_killed", "in_run"), ("second_writer", "open"), ("clock_jump", "wall"),
+    ];
+    crashes.chain(interrupts).chain(answers).chain(disk).chain(others).collect()
+}

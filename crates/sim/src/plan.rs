@@ -1,0 +1,92 @@
+//! What a schedule's model will say, and which kinds of trouble it enables: all decided before it begins.
+
+use crate::dice::Dice;
+
+/// One schedule's script. Every part follows from the seed.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub turns: Vec<Vec<Round>>,
+    pub swarm: Swarm,
+}
+
+/// What the model says at one point of a turn.
+#[derive(Debug, Clone)]
+pub struct Round {
+    pub has_thinking: bool,
+    pub text: Option<String>,
+    pub calls: Vec<PlannedCall>,
+    /// None lets the blocks decide.
+    pub stop: Option<&'static str>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PlannedCall {
+    pub tool: &'static str,
+    /// Unique in the schedule: what the world counts by.
+    pub tag: String,
+    /// The model's JSON is broken.
+    pub is_broken: bool,
+}
+
+/// Which kinds of trouble this schedule may have, per mille; swarm style, so that each has long runs without the others.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Swarm {
+    pub answer_faults: u64,
+    pub crashes: u64,
+    pub interrupts: u64,
+    pub disk_faults: u64,
+    pub person_faults: u64,
+    pub runner_faults: u64,
+    pub faults_max: u32,
+    pub lives_max: u32,
+}
+
+/// The tools of the simulated world.
+pub const TOOLS: [&str; 6] = ["look", "put", "edit", "act", "send", "wrong"];
+
+impl Plan {
+    pub fn new(dice: &Dice) -> Self {
+        let turns = (0..1 + dice.below(2)).map(|turn| rounds(dice, turn)).collect();
+        Plan { turns, swarm: Swarm::new(dice) }
+    }
+}
+
+impl Swarm {
+    fn new(dice: &Dice) -> Self {
+        let maybe = |per_mille: u64| if dice.is(600) { per_mille } else { 0 };
+        Swarm {
+            answer_faults: maybe(350),
+            crashes: maybe(12),
+            interrupts: maybe(5),
+            disk_faults: maybe(6),
+            person_faults: maybe(400),
+            runner_faults: maybe(100),
+            faults_max: 6 + dice.below(10) as u32,
+            lives_max: 2 + dice.below(3) as u32,
+        }
+    }
+}
+
+fn rounds(dice: &Dice, turn: u64) -> Vec<Round> {
+    let count = 5 + dice.below(8);
+    let mut rounds: Vec<Round> = (0..count).map(|round| tool_round(dice, turn, round)).collect();
+    rounds.push(Round { has_thinking: dice.is(200), text: Some(format!("turn {turn} is done")), calls: Vec::new(), stop: None });
+    rounds
+}
+
+fn tool_round(dice: &Dice, turn: u64, round: u64) -> Round {
+    let is_reading = dice.is(250);
+    let calls = (0..1 + dice.below(3))
+        .map(|index| PlannedCall {
+            tool: if is_reading { "look" } else { *dice.pick(&["look", "put", "edit", "act", "act", "send", "wrong"]) },
+            tag: format!("t{turn}r{round}c{index}"),
+            is_broken: dice.is(20),
+        })
+        .collect();
+    Round {
+        has_thinking: dice.is(300),
+        text: dice.is(700).then(|| format!("step {round} – näher dran")),
+        calls,
+        stop: dice.is(30).then_some("max_tokens"),
+    }
+}
