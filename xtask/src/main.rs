@@ -6,6 +6,7 @@
 
 mod arrows;
 mod banned;
+mod bench;
 mod docs;
 mod house;
 mod manifest;
@@ -30,6 +31,7 @@ Usage: cargo xtask COMMAND
   tidy                leftovers that should not be committed
   test [STAGE…]       everything, in stages; --quick shortens the simulation
   docs [--check]      write the generated tables of the docs, or tell which are stale
+  bench [--json]      what Yaoki itself costs, beside its limits; --binary PATH measures another build
   help                this text
 ";
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => Plan::read(rest).and_then(|plan| stages::play(&house, &plan)),
         ["docs"] => docs::write(&house),
         ["docs", "--check"] => docs::check(&house),
+        ["bench", rest @ ..] => bench::Wish::read(rest).and_then(|wish| bench::run(&house, &wish)),
         other => Err(format!("no such chore: {}\n\n{HELP}", other.join(" "))),
     };
     match done {
