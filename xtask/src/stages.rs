@@ -83,14 +83,14 @@ fn tests(house: &House, _: Pace) -> Vec<Command> {
     vec![house.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"])]
 }
 
-/// Schedules by seed for a fixed time.
+/// Schedules by seed for a fixed time; the full time is held against the figures of a landing.
 fn sim(house: &House, pace: Pace) -> Vec<Command> {
-    let time: [&str; 2] = match pace {
-        Pace::Full => ["--minutes", "5"],
-        Pace::Quick => ["--seconds", "20"],
+    let much: &[&str] = match pace {
+        Pace::Full => &["--seconds", "300", "--gate"],
+        Pace::Quick => &["--seconds", "20"],
     };
     let mut run = house.cargo(&["run", "--quiet", "--locked", "--package", "yaoki-sim", "--", "run"]);
-    run.args(time).args(["--workers", "2"]);
+    run.args(["--workers", "2"]).args(much);
     vec![run]
 }
 
