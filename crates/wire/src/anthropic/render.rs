@@ -107,9 +107,13 @@ pub(super) fn render(
 }
 
 fn render_blocks(blocks: &[Block], is_home: bool, names: &Names<'_>) -> Vec<String> {
-    // The API refuses a message that ends in thought; a thought that led to nothing says nothing.
-    let end = blocks.iter().rposition(|block| !is_thought(block) && !is_blank(block)).map_or(0, |at| at + 1);
-    blocks[..end].iter().filter_map(|block| render_block(block, is_home, names)).collect()
+    // The API refuses a message that ends in thought, and one of whose thoughts some are missing.
+    let ends_in_thought = blocks.iter().rfind(|block| !is_blank(block)).is_some_and(is_thought);
+    blocks
+        .iter()
+        .filter(|block| !(ends_in_thought && is_thought(block)))
+        .filter_map(|block| render_block(block, is_home, names))
+        .collect()
 }
 
 fn render_block(block: &Block, is_home: bool, names: &Names<'_>) -> Option<String> {
