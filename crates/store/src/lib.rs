@@ -5,6 +5,7 @@
 //! durable is the caller's to say.
 
 mod ballast;
+pub mod blobs;
 mod chain;
 pub mod disk;
 mod findings;
@@ -13,9 +14,12 @@ mod log;
 pub mod mem;
 mod open;
 mod real;
+pub mod replace;
 mod reseal;
 mod scan;
+pub mod sessions;
 
+pub use blobs::{BlobRef, Blobs, Hash};
 pub use chain::GAP;
 pub use disk::Disk;
 pub use findings::{Findings, Foreign, Gap, Torn, Why};
@@ -23,3 +27,4 @@ pub use line::{FORMAT, LINE_BYTES_MAX, Line, NewLine};
 pub use log::{AppendError, CreateError, Durability, SessionLog, SyncError};
 pub use open::{OpenError, Opened, ReadError, read_only};
 pub use real::RealDisk;
+pub use replace::replace_file;

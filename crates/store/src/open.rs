@@ -123,6 +123,12 @@ impl SessionLog {
         };
         if durability == Durability::Disk {
             log.settle();
+            if !log.folders.is_empty() {
+                // Those above are another's, and perhaps not ours to read; a new home may still be just in them.
+                for above in folder.ancestors().skip(FOLDERS_OURS) {
+                    let _ = log.disk.sync_dir(above);
+                }
+            }
             log.sync_folders()?;
         } else {
             log.synced.seq = reading.lines.iter().map(|line| line.durable).max().unwrap_or(0);

@@ -1,5 +1,7 @@
 //! Logs that were cut, flipped, filled, glued and shuffled.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -111,7 +113,8 @@ fn cut_at_every_byte_the_longest_whole_prefix_is_left() {
             continue;
         }
         let (lines, found) = check(&log, damaged);
-        let whole = pieces(damaged).iter().zip(pieces(&log)).filter(|(got, all)| got.len() + 1 >= all.len()).count();
+        let whole =
+            pieces(damaged).iter().zip(pieces(&log)).filter(|(got, all)| got.len() + 1 >= all.len()).count();
         assert_eq!(lines.len(), whole, "cut at {cut}");
         assert!(!found.is_alarm(), "cut at {cut}: {found}");
         assert_eq!(found.is_last_line_ended_late, damaged.last() == Some(&b'}') && found.torn.is_none());
@@ -340,7 +343,10 @@ fn a_later_format_is_read_and_not_written() {
     let disk = disk_with(&[&text[..], b"torn"].concat());
     let error = open(&disk).unwrap_err();
     assert!(matches!(error, OpenError::Newer { format: 2, .. }), "{error}");
-    assert_eq!(error.to_string(), "session s is of format 2; this yaoki writes format 1, so it can only read it");
+    assert_eq!(
+        error.to_string(),
+        "session s is of format 2; this yaoki writes format 1, so it can only read it"
+    );
     let (lines, found) = read(&disk);
     assert_eq!((lines.len(), found.format_needed), (3, Some(2)));
     assert!(disk.log().ends_with(b"torn"));
@@ -385,7 +391,8 @@ fn harms() -> impl Strategy<Value = Vec<Harm>> {
         (at.clone(), count.clone(), any::<u8>()).prop_map(|(at, count, byte)| Harm::Fill(at, count, byte)),
         at.clone().prop_map(Harm::Cut),
         (at.clone(), count.clone()).prop_map(|(at, count)| Harm::Remove(at, count)),
-        (at.clone(), proptest::collection::vec(any::<u8>(), 1..40)).prop_map(|(at, bytes)| Harm::Insert(at, bytes)),
+        (at.clone(), proptest::collection::vec(any::<u8>(), 1..40))
+            .prop_map(|(at, bytes)| Harm::Insert(at, bytes)),
         (at.clone(), count, at).prop_map(|(from, count, to)| Harm::Copy(from, count, to)),
     ];
     proptest::collection::vec(one, 1..6)

@@ -1,5 +1,7 @@
 //! Disks that fail, fill up, cut writes short and lose power, at every call.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
 mod common;
 
 use std::collections::BTreeSet;
@@ -25,8 +27,8 @@ impl World {
         bodies.resize(log.last_seq() as usize, String::new());
         for (batch, count) in batches.iter().enumerate() {
             for attempt in 0..2 {
-                let texts =
-                    (0..*count).map(|index| format!("{name} {batch}.{index} try {attempt} {}", "y".repeat(300)));
+                let texts = (0..*count)
+                    .map(|index| format!("{name} {batch}.{index} try {attempt} {}", "y".repeat(300)));
                 let texts: Vec<String> = texts.collect();
                 let lines: Vec<_> = texts.iter().map(|text| input(text)).collect();
                 for (seq, line) in (log.last_seq() + 1..).zip(&lines) {
@@ -69,13 +71,20 @@ impl World {
     fn open(&mut self, disk: &TestDisk, hint: &str) -> Option<SessionLog> {
         let opened = match open(disk) {
             Ok(opened) => opened,
-            Err(OpenError::NotFound { .. } | OpenError::Empty { .. }) if self.acknowledged.is_empty() => return None,
+            Err(OpenError::NotFound { .. } | OpenError::Empty { .. }) if self.acknowledged.is_empty() => {
+                return None;
+            }
             Err(error) => panic!("{hint}: {error}: {:?}", std::error::Error::source(&error)),
         };
         assert!(!opened.found.is_alarm() || opened.found.is_resealed, "{hint}: {}", opened.found);
         assert!(opened.found.gaps.is_empty(), "{hint}: {}", opened.found);
         let bodies: Vec<String> = opened.lines.iter().map(|line| line.data().to_owned()).collect();
-        assert!(self.acknowledged.len() <= bodies.len(), "{hint}: {} {}", self.acknowledged.len(), bodies.len());
+        assert!(
+            self.acknowledged.len() <= bodies.len(),
+            "{hint}: {} {}",
+            self.acknowledged.len(),
+            bodies.len()
+        );
         for (seq, body) in (1..).zip(&bodies) {
             assert!(body == HEADER || self.tried.contains(&(seq, body.clone())), "{hint}: {seq} is invented");
             let known = self.acknowledged.get(seq as usize - 1).filter(|known| !known.is_empty());
@@ -162,7 +171,8 @@ fn any_call_fails_once_in_any_way_and_nothing_acknowledged_is_lost() {
                     1 => disk.evict(),
                     _ => disk.crash(&mut dice(seed)),
                 }
-                let mut world = World { acknowledged: world.acknowledged.clone(), tried: world.tried.clone() };
+                let mut world =
+                    World { acknowledged: world.acknowledged.clone(), tried: world.tried.clone() };
                 if let Some(mut log) = world.open(&disk, &hint) {
                     world.work(&mut log, &[1, 1], "third");
                     assert_eq!(log.durable(), log.last_seq(), "{hint}");
@@ -182,10 +192,11 @@ fn many_faults_and_power_cuts_in_a_row_break_no_promise() {
             let mut luck = dice(roll());
             let chance = [0, 40, 12, 5][(luck() % 4) as usize];
             disk.set_faults(move |_| {
-                if chance == 0 || luck() % chance != 0 {
+                if chance == 0 || !luck().is_multiple_of(chance) {
                     return Verdict::Go;
                 }
-                let errno = [Errno::Io, Errno::NoSpace, Errno::Interrupted, Errno::TooManyFiles][(luck() % 4) as usize];
+                let errno = [Errno::Io, Errno::NoSpace, Errno::Interrupted, Errno::TooManyFiles]
+                    [(luck() % 4) as usize];
                 match luck() % 8 {
                     0 | 1 => Verdict::Fail(errno),
                     2 => Verdict::FailAfter(errno),
@@ -197,7 +208,8 @@ fn many_faults_and_power_cuts_in_a_row_break_no_promise() {
             });
             let opened = match open(&disk) {
                 Ok(opened) => {
-                    let bodies: Vec<String> = opened.lines.iter().map(|line| line.data().to_owned()).collect();
+                    let bodies: Vec<String> =
+                        opened.lines.iter().map(|line| line.data().to_owned()).collect();
                     world.acknowledge(&bodies);
                     Some(opened.log)
                 }
@@ -223,6 +235,18 @@ fn many_faults_and_power_cuts_in_a_row_break_no_promise() {
 }
 
 #[test]
+fn a_session_that_was_killed_before_its_first_sync_lasts_once_it_was_opened() {
+    for seed in 0..50 {
+        let disk = disk();
+        drop(create(&disk));
+        let opened = open(&disk).unwrap();
+        assert_eq!(opened.log.durable(), 1);
+        disk.crash(&mut dice(seed));
+        assert_eq!(open(&disk).unwrap().lines.len(), 1, "seed {seed}");
+    }
+}
+
+#[test]
 fn the_first_failed_sync_moves_the_log_to_a_new_file_and_is_not_tried_again() {
     for verdict in [Verdict::Fail(Errno::Io), Verdict::FailDropping(Errno::Io)] {
         let disk = disk();
@@ -234,12 +258,15 @@ fn the_first_failed_sync_moves_the_log_to_a_new_file_and_is_not_tried_again() {
         let seen = calls.clone();
         let mut is_first = true;
         disk.set_faults(move |call| {
-            seen.lock().unwrap().push((call.op, call.path.extension().map(|name| name.to_str().unwrap().to_owned())));
+            seen.lock()
+                .unwrap()
+                .push((call.op, call.path.extension().map(|name| name.to_str().unwrap().to_owned())));
             if call.op == Op::SyncData && std::mem::take(&mut is_first) { verdict } else { Verdict::Go }
         });
         log.sync().unwrap();
         assert_eq!((log.durable(), log.syncs()), (4, 3));
-        let syncs: Vec<_> = calls.lock().unwrap().iter().filter(|(op, _)| *op == Op::SyncData).cloned().collect();
+        let syncs: Vec<_> =
+            calls.lock().unwrap().iter().filter(|(op, _)| *op == Op::SyncData).cloned().collect();
         let on = |name: &str| (Op::SyncData, Some(name.to_owned()));
         assert_eq!(syncs, [on("jsonl"), on("new")]);
         disk.evict();
@@ -261,12 +288,11 @@ fn when_the_move_fails_too_the_log_is_lost_for_good_and_the_next_open_writes_it_
     log.append(&[input("a")]).unwrap();
     log.sync().unwrap();
     log.append(&[input("b")]).unwrap();
-    disk.set_faults(|call| if call.op == Op::SyncData { Verdict::FailDropping(Errno::Io) } else { Verdict::Go });
-    let error = log.sync().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("cannot make {LOG} durable: the records from 3 on may be lost"),
+    disk.set_faults(
+        |call| if call.op == Op::SyncData { Verdict::FailDropping(Errno::Io) } else { Verdict::Go },
     );
+    let error = log.sync().unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot make {LOG} durable: the records from 3 on may be lost"),);
     disk.clear_faults();
     assert!(log.sync().is_err() && log.append(&[input("c")]).is_err());
     assert_eq!(log.durable(), 2);
@@ -311,7 +337,8 @@ fn a_full_disk_still_takes_the_outcome_of_a_running_effect_and_no_new_one() {
     assert!(log.has_ballast());
     disk.set_space(Some(disk.space_used() + 100));
     let before = disk.log();
-    let error = log.append(&[input("a new intent that is too long for what is left on this disk")]).unwrap_err();
+    let error =
+        log.append(&[input("a new intent that is too long for what is left on this disk")]).unwrap_err();
     assert!(matches!(error, AppendError::Full { .. }), "{error}");
     assert_eq!(disk.log(), before, "cut back");
     let outcome = "o".repeat(16 * 1024);
@@ -402,9 +429,11 @@ fn a_repair_that_is_cut_off_anywhere_is_done_again() {
     let log = long(20);
     let mut all = pieces(&log);
     all[9][40] ^= 1;
-    for (name, damaged, want) in
-        [("middle", all.concat(), 20), ("tail", log[..log.len() - 9].to_vec(), 19), ("end", log[..log.len() - 1].to_vec(), 20)]
-    {
+    for (name, damaged, want) in [
+        ("middle", all.concat(), 20),
+        ("tail", log[..log.len() - 9].to_vec(), 19),
+        ("end", log[..log.len() - 1].to_vec(), 20),
+    ] {
         let count = {
             let disk = disk_with(&damaged);
             open(&disk).unwrap();
@@ -421,11 +450,16 @@ fn a_repair_that_is_cut_off_anywhere_is_done_again() {
                 assert_eq!(opened.lines.len(), want, "{name}, {verdict:?} at {index}");
                 let kept = |extension: &str| disk.beside(extension).unwrap_or_default();
                 match name {
-                    "middle" => assert!(kept("damaged") == damaged || kept("damaged-2") == damaged, "{index}"),
+                    "middle" => {
+                        assert!(kept("damaged") == damaged || kept("damaged-2") == damaged, "{index}")
+                    }
                     "tail" => {
                         let tail = pieces(&damaged).pop().unwrap();
                         let torn = kept("torn");
-                        assert!(torn.windows(tail.len()).any(|window| window == tail), "{verdict:?} at {index}");
+                        assert!(
+                            torn.windows(tail.len()).any(|window| window == tail),
+                            "{verdict:?} at {index}"
+                        );
                     }
                     _ => {}
                 }

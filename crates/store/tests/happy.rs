@@ -1,5 +1,7 @@
 //! The course of a session on a disk that does what it is told.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
 mod common;
 
 use common::*;

@@ -27,6 +27,8 @@ use names::{Name, Names};
 #[derive(Clone, Default)]
 pub struct MemDisk {
     state: Arc<Mutex<State>>,
+    /// Apart from the state, so that it may look at the disk and poke it.
+    faults: Arc<Mutex<Option<Faults>>>,
 }
 
 type Faults = Box<dyn FnMut(&Call) -> Verdict + Send>;
@@ -42,7 +44,6 @@ struct State {
     call_count: u64,
     change_count: u64,
     space: Option<u64>,
-    faults: Option<Faults>,
 }
 
 /// A call on its way to the disk.
@@ -127,13 +128,14 @@ impl MemDisk {
         MemDisk::default()
     }
 
-    /// Asks `faults` about each call from now on.
+    /// Asks `faults` about each call from now on. It may [`peek`](Self::peek) and [`poke`](Self::poke), as another
+    /// process would between two calls, but make no call of its own.
     pub fn set_faults(&self, faults: impl FnMut(&Call) -> Verdict + Send + 'static) {
-        self.state().faults = Some(Box::new(faults));
+        *lock(&self.faults) = Some(Box::new(faults));
     }
 
     pub fn clear_faults(&self) {
-        self.state().faults = None;
+        *lock(&self.faults) = None;
     }
 
     /// Bounds the bytes of all files together. `None`: no bound.
@@ -180,7 +182,7 @@ impl MemDisk {
             boot: state.boot,
             ..State::default()
         };
-        MemDisk { state: Arc::new(Mutex::new(copy)) }
+        MemDisk { state: Arc::new(Mutex::new(copy)), faults: Arc::default() }
     }
 
     /// Sets a file's bytes, seen and on the platter, with its name and folders: for setting up and for damage.
@@ -218,7 +220,23 @@ impl MemDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
+    }
+
+    /// Counts a call and asks what becomes of it.
+    fn judge(&self, op: Op, path: &Path, bytes: usize) -> Verdict {
+        let index = {
+            let mut state = self.state();
+            state.call_count += 1;
+            if state.is_off {
+                return Verdict::Fail(Errno::Io);
+            }
+            state.call_count - 1
+        };
+        match lock(&self.faults).as_mut() {
+            Some(faults) => faults(&Call { op, path, bytes, index }),
+            None => Verdict::Go,
+        }
     }
 
     /// Counts a call, judges it and performs it.
@@ -229,8 +247,8 @@ impl MemDisk {
         bytes: usize,
         act: impl FnOnce(&mut State, Verdict) -> io::Result<T>,
     ) -> io::Result<T> {
+        let verdict = self.judge(op, path, bytes);
         let mut state = self.state();
-        let verdict = state.judge(op, path, bytes);
         match verdict {
             Verdict::Fail(errno) => Err(errno.into()),
             Verdict::FailDropping(errno) if op != Op::SyncData => Err(errno.into()),
@@ -249,6 +267,11 @@ impl MemDisk {
     }
 }
 
+/// A panic of a test leaves the disk as it is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl fmt::Debug for MemDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MemDisk({} calls)", self.call_count())
@@ -256,16 +279,6 @@ impl fmt::Debug for MemDisk {
 }
 
 impl State {
-    fn judge(&mut self, op: Op, path: &Path, bytes: usize) -> Verdict {
-        let index = self.call_count;
-        self.call_count += 1;
-        match &mut self.faults {
-            _ if self.is_off => Verdict::Fail(Errno::Io),
-            Some(faults) => faults(&Call { op, path, bytes, index }),
-            None => Verdict::Go,
-        }
-    }
-
     fn space_used(&self) -> u64 {
         self.names.files().map(|index| self.inodes[index].len()).sum()
     }
