@@ -1,17 +1,16 @@
 //! The lab: takes requests, decides what each will hear, remembers what was asked.
 
 use crate::ask::{HttpAsk, Plan, Play};
+use crate::catalog::{model, models};
 use crate::compose::{Ids, compose};
 use crate::deliver::{JSON, deliver_body, deliver_json, deliver_stream};
+use crate::log::{Log, masked};
 use crate::report::{LogEntry, Refusal, Report, StepReport, Verdict};
 use crate::request::Request;
-use crate::script::{
-    Answer, AtEnd, Body, Deliver, Fault, ModelRow, Repeat, RetryAfter, Script, StatusFault, Step,
-};
+use crate::script::{Answer, AtEnd, Body, Deliver, Fault, Repeat, RetryAfter, Script, StatusFault, Step};
 use crate::strict::{self, Route};
 use crate::trouble::{Trouble, usual_kind, usual_message};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -29,8 +28,7 @@ pub struct Lab {
     asks: u64,
     ids: Ids,
     report: Report,
-    log: VecDeque<LogEntry>,
-    log_body_bytes: usize,
+    log: Log,
 }
 
 /// An answer on its way into the log.
@@ -42,7 +40,7 @@ struct Decided {
 impl Lab {
     /// Returns a lab at the first step.
     ///
-    /// A script made in code is not checked as [`Script::parse`] does; a step without answer and fault says nothing.
+    /// A script made in code is not checked as [`Script::parse`] does; a step without an answer says `…`.
     pub fn new(script: Script) -> Self {
         let label = |(index, step): (usize, &Step)| match step.label.as_str() {
             "" => format!("step {}", index + 1),
@@ -66,8 +64,7 @@ impl Lab {
             asks: 0,
             ids: Ids::default(),
             report: Report { script: script.name.clone(), steps: steps.collect(), ..Report::default() },
-            log: VecDeque::new(),
-            log_body_bytes: 0,
+            log: Log::default(),
             script: Arc::new(script),
         }
     }
@@ -96,9 +93,7 @@ impl Lab {
 
     /// Notes how the playing of an answer ended: whole, or left by the client.
     pub fn played(&mut self, ask: u64, whole: bool) {
-        if let Some(entry) = self.log.iter_mut().rev().find(|entry| entry.ask == ask) {
-            entry.played = Some(whole);
-        }
+        self.log.played(ask, whole);
     }
 
     /// Returns how the script has gone so far.
@@ -108,7 +103,12 @@ impl Lab {
 
     /// Returns the requests so far, oldest first; only the last [`Lab::LOG_ENTRIES_MAX`] are kept.
     pub fn log(&self) -> Vec<LogEntry> {
-        self.log.iter().cloned().collect()
+        self.log.entries().cloned().collect()
+    }
+
+    /// Returns the same without a copy.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &LogEntry> {
+        self.log.entries()
     }
 
     /// Returns the script.
@@ -117,9 +117,7 @@ impl Lab {
     }
 
     /// Entries that the log keeps.
-    pub const LOG_ENTRIES_MAX: usize = 4_096;
-    /// Bytes of bodies that the log keeps; older bodies become null.
-    pub const LOG_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+    pub const LOG_ENTRIES_MAX: usize = Log::ENTRIES_MAX;
 
     fn check(&self, ask: &HttpAsk, body: &mut Value) -> Result<Route, Trouble> {
         let route = strict::route(ask, &self.script)?;
@@ -151,19 +149,13 @@ impl Lab {
         if let Some(why) = step.expect.as_ref().and_then(|expect| expect.why_not(&request)) {
             return self.violation(ask, index, why);
         }
-        match (&step.answer, &step.fault) {
-            (Some(answer), fault) => self.say(
-                ask,
-                &request,
-                answer,
-                fault.as_ref(),
-                step.deliver.as_ref().unwrap_or(&NO_WAY),
-                Some(index),
-            ),
-            (None, fault) => {
-                self.fail(ask, &request, fault.as_ref(), step.deliver.as_ref().unwrap_or(&NO_WAY), index)
-            }
+        let way = step.deliver.as_ref().unwrap_or(&NO_WAY);
+        if let Some(plays) = step.fault.as_ref().and_then(|fault| self.instead(ask, fault, way)) {
+            return self.served(plays, true, step.fault.as_ref().map(Fault::name), Some(index));
         }
+        let filler = Answer::text("…");
+        let answer = step.answer.as_ref().unwrap_or(&filler);
+        self.say(ask, &request, answer, step.fault.as_ref(), way, Some(index))
     }
 
     /// Takes the first step that is left and whose `when` holds.
@@ -206,33 +198,28 @@ impl Lab {
         self.served(delivered.plays, delivered.fired, name, index)
     }
 
-    fn fail(
-        &mut self,
-        ask: &HttpAsk,
-        request: &Request,
-        fault: Option<&Fault>,
-        way: &Deliver,
-        index: usize,
-    ) -> Decided {
+    /// Returns the plays of a fault that stands instead of an answer; none for one that happens to an answer.
+    fn instead(&self, ask: &HttpAsk, fault: &Fault, way: &Deliver) -> Option<Vec<Play>> {
         let way = over(way, &self.script.defaults.deliver);
-        let late = way.late_ms.map(Play::WaitMs);
-        let alone = |play: Play| late.iter().cloned().chain([play]).collect::<Vec<_>>();
-        let (plays, fired) = match fault {
-            Some(Fault::Status(status)) => (self.status(ask, status, &way), true),
-            Some(Fault::Refuse) => (alone(Play::Refuse), true),
-            Some(Fault::Closed { for_ms }) => (alone(Play::Closed { for_ms: *for_ms }), true),
-            Some(Fault::Reset) => (alone(Play::Reset), true),
-            Some(Fault::Silent) | None => (alone(Play::Stall), fault.is_some()),
-            Some(fault @ (Fault::PingOnly { .. } | Fault::EmptyBody)) => {
-                let message = compose(&Answer::text("…"), request, &self.script.defaults, &mut self.ids);
-                let headers = self.headers(ask);
-                let deliver = if request.is_streamed() { deliver_stream } else { deliver_json };
-                let delivered = deliver(&message, &way, Some(fault), headers);
-                (delivered.plays, delivered.fired)
-            }
-            Some(fault) => unreachable!("the fault {} happens to an answer", fault.name()),
+        let play = match fault {
+            Fault::Status(status) => return Some(self.status(ask, status, &way)),
+            Fault::Refuse => Play::Refuse,
+            Fault::Closed { for_ms } => Play::Closed { for_ms: *for_ms },
+            Fault::Reset => Play::Reset,
+            Fault::Silent => Play::Stall,
+            Fault::Cut { .. }
+            | Fault::Stall { .. }
+            | Fault::PingOnly { .. }
+            | Fault::Drip { .. }
+            | Fault::Error { .. }
+            | Fault::Duplicate { .. }
+            | Fault::Drop { .. }
+            | Fault::Garbage { .. }
+            | Fault::Unknown { .. }
+            | Fault::ContentType(_)
+            | Fault::EmptyBody => return None,
         };
-        self.served(plays, fired, fault.map(Fault::name).filter(|_| fired), Some(index))
+        Some(way.late_ms.map(Play::WaitMs).into_iter().chain([play]).collect())
     }
 
     fn served(
@@ -300,7 +287,7 @@ impl Lab {
     }
 
     fn refuse(&mut self, ask: &HttpAsk, trouble: Trouble) -> Decided {
-        if self.report.refused.len() < Self::LOG_ENTRIES_MAX {
+        if self.report.refused.len() < Log::ENTRIES_MAX {
             let message = trouble.to_note();
             self.report.refused.push(Refusal { ask: self.asks, status: trouble.status, message });
         }
@@ -331,40 +318,18 @@ impl Lab {
             Play::Head { status, .. } => Some(*status),
             _ => None,
         });
-        self.log_body_bytes += ask.body.len();
-        self.log.push_back(LogEntry {
+        self.log.push(LogEntry {
             ask: self.asks,
             at_ms: ask.at_ms,
             method: ask.method.to_owned(),
             path: ask.path.to_owned(),
-            headers: ask.headers.iter().map(|(name, value)| (name.clone(), masked(name, value))).collect(),
+            headers: masked(ask.headers),
             body,
             body_bytes: ask.body.len(),
             status,
             verdict: decided.verdict.clone(),
             played: None,
         });
-        if self.log.len() > Self::LOG_ENTRIES_MAX
-            && let Some(oldest) = self.log.pop_front()
-            && !oldest.body.is_null()
-        {
-            self.log_body_bytes -= oldest.body_bytes;
-        }
-        self.forget_bodies();
-    }
-
-    fn forget_bodies(&mut self) {
-        let newest = self.log.len().saturating_sub(1);
-        for index in 0..newest {
-            if self.log_body_bytes <= Self::LOG_BODY_BYTES_MAX {
-                return;
-            }
-            let entry = &mut self.log[index];
-            if !entry.body.is_null() {
-                entry.body = Value::Null;
-                self.log_body_bytes -= entry.body_bytes;
-            }
-        }
     }
 }
 
@@ -391,37 +356,10 @@ fn over(way: &Deliver, defaults: &Deliver) -> Deliver {
     }
 }
 
-fn models(script: &Script) -> Value {
-    let rows = rows(script);
-    let data: Vec<Value> = rows.iter().map(to_model).collect();
-    let (first, last) = (rows.first().map(|m| &m.id), rows.last().map(|m| &m.id));
-    json!({ "data": data, "has_more": false, "first_id": first, "last_id": last })
-}
-
-fn model(script: &Script, id: &str) -> Option<Value> {
-    if script.models.is_empty() {
-        return Some(to_model(&ModelRow::of(id)));
-    }
-    script.models.iter().find(|row| row.id == id).map(to_model)
-}
-
-fn rows(script: &Script) -> Vec<ModelRow> {
-    match (&script.models[..], &script.defaults.model) {
-        ([], model) => vec![ModelRow::of(model.as_deref().unwrap_or("claude-lab-1"))],
-        (rows, _) => rows.to_vec(),
-    }
-}
-
-fn to_model(row: &ModelRow) -> Value {
-    json!({
-        "type": "model", "id": row.id, "display_name": row.id, "created_at": "2026-01-01T00:00:00Z",
-        "max_input_tokens": row.max_input_tokens, "max_tokens": row.max_tokens,
-    })
-}
-
 fn retry_after(wait: &RetryAfter, wall_ms: u64) -> (String, String) {
     match wait {
         RetryAfter::Ms(ms) => ("retry-after-ms".into(), ms.to_string()),
+        RetryAfter::S(s) => ("retry-after".into(), s.to_string()),
         RetryAfter::Text(text) => ("retry-after".into(), text.clone()),
         RetryAfter::DateInS(s) => {
             // A date has whole seconds. Rounding up keeps the wait at least as long as the script says.
@@ -443,12 +381,4 @@ fn html(code: u16) -> String {
     format!(
         "<html>\n<head><title>{code}</title></head>\n<body>\n<center><h1>{code}</h1></center>\n<hr><center>lab gateway</center>\n</body>\n</html>\n"
     )
-}
-
-fn masked(name: &str, value: &str) -> String {
-    let is_secret = ["x-api-key", "authorization", "proxy-authorization", "cookie"];
-    match is_secret.iter().any(|secret| name.eq_ignore_ascii_case(secret)) {
-        true => "***".into(),
-        false => value.to_owned(),
-    }
 }

@@ -7,6 +7,7 @@
 //! Deliberately absent: a second way to answer. What the simulator hears is what a socket would carry.
 
 mod ask;
+mod catalog;
 mod compose;
 mod corpus;
 
@@ -14,6 +15,7 @@ mod deliver;
 mod encode;
 mod examples;
 mod lab;
+mod log;
 mod report;
 mod request;
 mod script;

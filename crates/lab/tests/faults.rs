@@ -94,7 +94,8 @@ fn a_status_may_have_another_body() {
 fn a_wait_is_asked_for_in_every_form() {
     for (wait, name, want) in [
         (r#"{"ms": 1500}"#, "retry-after-ms", "1500"),
-        (r#"{"text": "2"}"#, "retry-after", "2"),
+        (r#"{"s": 2}"#, "retry-after", "2"),
+        (r#"{"text": "-5"}"#, "retry-after", "-5"),
         (r#"{"text": "abc"}"#, "retry-after", "abc"),
         // The clock stands half a second after 13:33:20; the date is rounded up.
         (r#"{"date_in_s": 3}"#, "retry-after", "Mon, 21 Sep 2026 14:13:24 GMT"),

@@ -264,6 +264,8 @@ pub enum Body {
 pub enum RetryAfter {
     /// A `retry-after-ms` header.
     Ms(u64),
+    /// A `retry-after` header with so many seconds.
+    S(u64),
     /// A `retry-after` header with this text, sense or nonsense.
     Text(String),
     /// A `retry-after` header with the date so many seconds from now.

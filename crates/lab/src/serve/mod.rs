@@ -7,11 +7,15 @@
 
 mod http;
 mod play;
+mod sent;
+
+pub use sent::Sent;
 
 use crate::ask::HttpAsk;
 use crate::lab::Lab;
 use crate::report::{LogEntry, Report};
 use http::{Conn, Incoming, ReadError};
+use sent::Progress;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,6 +92,13 @@ impl Server {
         self.lab.lock().log()
     }
 
+    /// Waits until something holds of how far the answers have been sent, one row for each request, in order.
+    ///
+    /// Blocks the thread: for servers that run on another one. False: it did not hold within that time.
+    pub fn wait_for(&self, within: Duration, is_so: impl FnMut(&[Sent]) -> bool) -> bool {
+        self.lab.progress.wait_for(within, is_so)
+    }
+
     /// Stops listening and closes all connections.
     pub async fn shutdown(mut self) {
         if let Some(Host::Task(task)) = self.host.take_if(|host| matches!(host, Host::Task(_))) {
@@ -116,12 +127,13 @@ impl Drop for Server {
 #[derive(Debug, Clone)]
 struct Shared {
     lab: Arc<Mutex<Lab>>,
+    progress: Arc<Progress>,
     began: Instant,
 }
 
 impl Shared {
     fn of(lab: Lab) -> Self {
-        Self { lab: Arc::new(Mutex::new(lab)), began: Instant::now() }
+        Self { lab: Arc::new(Mutex::new(lab)), progress: Arc::default(), began: Instant::now() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Lab> {
@@ -220,8 +232,11 @@ async fn converse(stream: TcpStream, lab: Shared, close: mpsc::Sender<CloseFor>)
             continue;
         }
         let plan = lab.answer(&incoming);
-        let after = play::play(&mut conn, &plan, &incoming, &close).await;
+        lab.progress.note(plan.ask, |_| {});
+        let wrote = || lab.progress.note(plan.ask, |row| row.writes += 1);
+        let after = play::play(&mut conn, &plan, &incoming, &close, wrote).await;
         lab.lock().played(plan.ask, after != play::After::Left);
+        lab.progress.note(plan.ask, |row| row.is_over = true);
         match after {
             play::After::Next if incoming.keep_alive => {}
             play::After::Next | play::After::Close | play::After::Left => return,

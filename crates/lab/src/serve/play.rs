@@ -22,12 +22,13 @@ pub(super) enum After {
     Left,
 }
 
-/// Plays a plan.
+/// Plays a plan; `wrote` is told of each write of head or body that left.
 pub(super) async fn play(
     conn: &mut Conn,
     plan: &Plan,
     incoming: &Incoming,
     close: &mpsc::Sender<CloseFor>,
+    wrote: impl Fn(),
 ) -> After {
     let mut framing = Framing::Length;
     for play in &plan.plays {
@@ -50,8 +51,10 @@ pub(super) async fn play(
                 return After::Reset;
             }
         };
-        if written.is_err() {
-            return After::Left;
+        match (written, play) {
+            (Err(_), _) => return After::Left,
+            (Ok(()), Play::Head { .. } | Play::Bytes(_)) => wrote(),
+            (Ok(()), _) => {}
         }
     }
     After::Close
