@@ -39,7 +39,8 @@ pub struct SessionLog {
     /// Bytes of all lines.
     pub(crate) end: u64,
     pub(crate) synced: Synced,
-    /// What `sync` has promised; more than `synced` only with [`Durability::Process`].
+    /// What `sync` has promised, and what the next lines say. More than `synced` only with [`Durability::Process`]:
+    /// there too, damage behind which something was acknowledged is a gap and no torn tail.
     pub(crate) acknowledged_seq: u64,
     /// The bytes behind `synced`, so that a file that failed can be replaced. Empty with [`Durability::Process`].
     pub(crate) pending: Vec<u8>,
@@ -251,7 +252,8 @@ impl SessionLog {
         let mut prev = self.last_crc;
         for line in lines {
             seq += 1;
-            prev = seal(&mut bytes, line, Seal { seq, epoch: self.epoch, durable: self.synced.seq, prev });
+            prev =
+                seal(&mut bytes, line, Seal { seq, epoch: self.epoch, durable: self.acknowledged_seq, prev });
         }
         self.write(&bytes)?;
         self.end += bytes.len() as u64;

@@ -130,8 +130,6 @@ impl SessionLog {
                 }
             }
             log.sync_folders()?;
-        } else {
-            log.synced.seq = reading.lines.iter().map(|line| line.durable).max().unwrap_or(0);
         }
         log.acknowledged_seq = log.last_seq;
         log.ballast.fill(log.disk.as_ref());

@@ -412,6 +412,10 @@ proptest! {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn lines_come_back_as_they_were_given(

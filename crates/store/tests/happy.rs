@@ -62,16 +62,20 @@ fn the_second_writer_is_refused_and_takes_over_when_the_first_is_gone() {
 }
 
 #[test]
-fn without_syncs_nothing_is_synced_and_no_line_claims_it() {
+fn without_syncs_nothing_is_synced_and_damage_is_still_no_torn_tail() {
     let disk = disk();
     let mut log = create_with(&disk, Durability::Process);
-    for text in ["a", "b"] {
+    for text in ["a", "b", "c"] {
         log.append(&[input(text)]).unwrap();
         log.sync().unwrap();
         assert_eq!(log.durable(), log.last_seq());
     }
     assert_eq!(log.syncs(), 0);
-    assert!(read(&disk).0.iter().all(|line| line.durable == 0));
+    let mut pieces = pieces(&disk.log());
+    pieces[2][30] ^= 1;
+    disk.set_log(&pieces.concat());
+    let (lines, found) = read(&disk);
+    assert_eq!((lines.len(), found.gaps.len(), found.torn), (4, 1, None));
 }
 
 #[test]
