@@ -231,6 +231,18 @@ mod tests {
         assert_eq!(decode(&[b"data: \xff\n\n"]), Err(SseError::NotUtf8));
     }
 
+    #[test]
+    fn a_large_event_in_small_chunks_takes_time_by_its_size() {
+        // Searching again what was searched would take minutes here; the bound is far from both.
+        let text = format!("data: {}\n\n", "x".repeat(32 << 20));
+        let began = std::time::Instant::now();
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        text.as_bytes().chunks(1_400).for_each(|chunk| decoder.push(chunk, &mut events).unwrap());
+        assert_eq!(events[0].data.len(), 32 << 20);
+        assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+    }
+
     proptest! {
         #[test]
         fn any_chunking_gives_the_events_of_the_whole(

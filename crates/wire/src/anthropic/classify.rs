@@ -28,7 +28,8 @@ pub struct Seen<'a> {
 
 /// Classifies an answer that is not a reply: an error status, or an error told within a 200.
 pub fn classify(seen: Seen<'_>) -> Failure {
-    let told = Told::read(seen.body);
+    // Before anything is cut short: half a key is no longer found.
+    let told = Told::read(&redact(seen.body, seen.secret));
     let wait_ms = wait_ms(seen.status, seen.headers, seen.wall_s);
     let fault = by_code(&told, seen.status, wait_ms)
         .or_else(|| by_words(&told, seen.status))
@@ -38,7 +39,8 @@ pub fn classify(seen: Seen<'_>) -> Failure {
 
 /// Classifies an answer whose status is good and whose body is not the API's.
 pub fn not_the_api(seen: Seen<'_>, why: &str) -> Failure {
-    let told = Told { message: format!("{why}: {}", excerpt(seen.body)), ..Told::default() };
+    let told =
+        Told { message: format!("{why}: {}", excerpt(&redact(seen.body, seen.secret))), ..Told::default() };
     let wait_ms = wait_ms(seen.status, seen.headers, seen.wall_s);
     Failure { fault: Fault::NotTheApi { wait_ms }, evidence: evidence(seen, told) }
 }
