@@ -7,12 +7,12 @@ use crate::deliver::{JSON, deliver_body, deliver_json, deliver_stream};
 use crate::log::{Log, masked};
 use crate::report::{LogEntry, Refusal, Report, StepReport, Verdict};
 use crate::request::Request;
-use crate::script::{Answer, AtEnd, Body, Deliver, Fault, Repeat, RetryAfter, Script, StatusFault, Step};
+use crate::script::{Answer, AtEnd, Deliver, Fault, Repeat, Script, StatusFault, Step};
+use crate::status;
 use crate::strict::{self, Route};
-use crate::trouble::{Trouble, usual_kind, usual_message};
+use crate::trouble::Trouble;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 /// A model server without a socket.
 ///
@@ -238,27 +238,10 @@ impl Lab {
     }
 
     fn status(&self, ask: &HttpAsk, fault: &StatusFault, way: &Deliver) -> Vec<Play> {
-        let kind = fault.r#type.clone().unwrap_or_else(|| usual_kind(fault.code).into());
-        let message = fault.message.clone().unwrap_or_else(|| usual_message(&kind).into());
-        let trouble = Trouble {
-            status: fault.code,
-            kind,
-            message,
-            details: fault.details.clone().map(Box::new),
-            at: None,
-        };
-        let json = trouble.to_body(&self.request_id()).to_string();
-        let (body, content_type) = match &fault.body {
-            Body::Json => (json, JSON),
-            Body::Html => (html(fault.code), "text/html"),
-            Body::Empty => (String::new(), JSON),
-            Body::Truncated => (json[..json.len() / 2].to_owned(), JSON),
-            Body::Text { content_type, text } => (text.clone(), content_type.as_str()),
-        };
+        let (body, content_type) = status::body(fault, &self.request_id());
         let mut headers = self.headers(ask);
-        headers.extend(fault.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())));
-        headers.extend(fault.retry_after.as_ref().map(|wait| retry_after(wait, ask.wall_ms)));
-        deliver_body(fault.code, body.into_bytes(), content_type, way, headers)
+        headers.extend(status::headers(fault, ask.wall_ms));
+        deliver_body(fault.code, body, content_type, way, headers)
     }
 
     fn violation(&mut self, ask: &HttpAsk, index: usize, why: String) -> Decided {
@@ -310,7 +293,7 @@ impl Lab {
     }
 
     fn headers(&self, ask: &HttpAsk) -> Vec<(String, String)> {
-        vec![("date".into(), http_date(ask.wall_ms)), ("request-id".into(), self.request_id())]
+        vec![("date".into(), status::http_date(ask.wall_ms)), ("request-id".into(), self.request_id())]
     }
 
     fn remember(&mut self, ask: &HttpAsk, body: Value, decided: &Decided) {
@@ -354,31 +337,4 @@ fn over(way: &Deliver, defaults: &Deliver) -> Deliver {
         crlf: way.crlf.or(defaults.crlf),
         ascii: way.ascii.or(defaults.ascii),
     }
-}
-
-fn retry_after(wait: &RetryAfter, wall_ms: u64) -> (String, String) {
-    match wait {
-        RetryAfter::Ms(ms) => ("retry-after-ms".into(), ms.to_string()),
-        RetryAfter::S(s) => ("retry-after".into(), s.to_string()),
-        RetryAfter::Text(text) => ("retry-after".into(), text.clone()),
-        RetryAfter::DateInS(s) => {
-            // A date has whole seconds. Rounding up keeps the wait at least as long as the script says.
-            let now_s = wall_ms.div_ceil(1_000) as i64;
-            ("retry-after".into(), http_date(now_s.saturating_add(*s).max(0) as u64 * 1_000))
-        }
-    }
-}
-
-fn http_date(wall_ms: u64) -> String {
-    // The format has four digits for the year.
-    let wall_ms = wall_ms.min(YEAR_9999_MS);
-    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_millis(wall_ms))
-}
-
-const YEAR_9999_MS: u64 = 253_370_764_800_000;
-
-fn html(code: u16) -> String {
-    format!(
-        "<html>\n<head><title>{code}</title></head>\n<body>\n<center><h1>{code}</h1></center>\n<hr><center>lab gateway</center>\n</body>\n</html>\n"
-    )
 }

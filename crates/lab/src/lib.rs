@@ -22,6 +22,7 @@ mod script;
 #[cfg(feature = "serve")]
 pub mod serve;
 mod sign;
+mod status;
 mod strict;
 mod trouble;
 

@@ -2,7 +2,7 @@
 
 use crate::request::Request;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// Facts about a request. All that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,19 +12,24 @@ pub struct Holds {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Texts that some string of `system` or `messages` holds, each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub contains: Vec<String>,
     /// Texts that no string of `system` or `messages` holds.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub lacks: Vec<String>,
     /// Texts that some string of the user messages at the end holds, each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub last_contains: Vec<String>,
     /// Texts that no string of the user messages at the end holds.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub last_lacks: Vec<String>,
     /// Calls, by id or by tool name, whose results are in the user messages at the end, each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub result_for: Vec<String>,
     /// Whether the results at the end (those of `result_for`, else all) are errors.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +46,8 @@ pub struct Holds {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streamed: Option<bool>,
     /// Tools that are offered, each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub tools: Vec<String>,
 }
 
@@ -113,6 +119,32 @@ impl Holds {
         let wrong = results.iter().find(|r| meant(r.id, r.name) && r.is_error != want)?;
         Some(format!("is_error of the result for `{}` is {}, not {want}", wrong.id, wrong.is_error))
     }
+}
+
+/// The schema of a member that may be one text or a list of them.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    struct Visit;
+    impl<'de> de::Visitor<'de> for Visit {
+        type Value = Vec<String>;
+        fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            f.write_str("a text or a list of texts")
+        }
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<String>, E> {
+            Ok(vec![text.to_owned()])
+        }
+        fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Vec<String>, A::Error> {
+            Vec::deserialize(de::value::SeqAccessDeserializer::new(seq))
+        }
+    }
+    from.deserialize_any(Visit)
 }
 
 /// Whether `text` fits a pattern in which `*` stands for any text.

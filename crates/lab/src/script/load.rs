@@ -185,6 +185,53 @@ mod tests {
     }
 
     #[test]
+    fn nothing_unknown_is_read_over() {
+        for (step, want) in [
+            (
+                r#"{"answer": "x", "fault": {"cut": {"at": "in_text", "hwo": "fin"}}}"#,
+                "unknown field `hwo`, expected `at` or `how`",
+            ),
+            (
+                r#"{"fault": {"status": {"code": 529, "mesage": "x"}}}"#,
+                "unknown field `mesage`, expected one of `code`, `type`, `message`, `details`, `retry_after`, `headers`, `body`",
+            ),
+            (
+                r#"{"answer": {"blocks": [], "cost": 1}}"#,
+                "unknown field `cost`, expected one of `blocks`, `stop_reason`, `stop_sequence`, `stop_details`, `usage`, `model`, `id`",
+            ),
+            (
+                r#"{"answer": [{"txt": "x"}]}"#,
+                "unknown variant `txt`, expected one of `text`, `repeated`, `thinking`, `redacted`, `tool`, `server_tool`, `raw`",
+            ),
+            (
+                r#"{"answer": "x", "when": {"has": "y"}}"#,
+                "unknown field `has`, expected one of `model`, `contains`, `lacks`, `last_contains`, `last_lacks`, `result_for`, `result_is_error`, `results`, `messages`, `max_tokens`, `streamed`, `tools`",
+            ),
+            (
+                r#"{"fault": {"status": 42}}"#,
+                "invalid value: integer `42`, expected a status from 200 to 599, or an object with `code`",
+            ),
+            (
+                r#"{"answer": "x", "repeat": 0}"#,
+                "invalid value: integer `0`, expected a number from 1 or \"always\"",
+            ),
+        ] {
+            let error =
+                Script::parse(&format!("{{\"steps\": [{{\"answer\": \"first\"}},\n{step}]}}")).unwrap_err();
+            assert_eq!((error.line, error.step, error.message.as_str()), (2, Some(2), want), "{step}");
+        }
+    }
+
+    #[test]
+    fn a_text_stands_for_a_list_of_one() {
+        let one = Script::parse(r#"{"steps": [{"answer": "x", "when": {"contains": "a"}}]}"#).unwrap();
+        assert_eq!(
+            one,
+            Script::parse(r#"{"steps": [{"answer": "x", "when": {"contains": ["a"]}}]}"#).unwrap()
+        );
+    }
+
+    #[test]
     fn a_step_behind_a_wall_is_refused() {
         let wall = r#"{"steps": [{"answer": "a", "repeat": "always"}, {"answer": "b"}]}"#;
         check(wall, "line 1, column 49, step 2: never reached: step 1 repeats always and has no `when`");
