@@ -14,8 +14,8 @@ use crate::message::{Block, BlockBody, CallResult, Origin, Part, ViewMessage, Vi
 pub struct MessageGraph {
     nodes: BTreeMap<MessageId, Node>,
     leaf: Option<MessageId>,
-    /// Which message a call stands in.
-    calls: BTreeMap<CallId, MessageId>,
+    /// Which message a call stands in, and which place of it.
+    calls: BTreeMap<CallId, (MessageId, usize)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +24,8 @@ struct Node {
     said: Arc<ViewMessage>,
     /// Places for results, in call order; empty for messages without calls.
     results: Vec<ResultPlace>,
+    /// How many of them are empty.
+    missing: usize,
     /// The results as the model reads them; present once all places are filled.
     answered: Option<Arc<ViewMessage>>,
 }
@@ -58,14 +60,15 @@ impl MessageGraph {
                 | BlockBody::Other { .. } => None,
             })
             .collect();
-        for place in &results {
-            self.calls.insert(place.call.clone(), id.clone());
+        for (index, place) in results.iter().enumerate() {
+            self.calls.insert(place.call.clone(), (id.clone(), index));
         }
         self.append(id.clone(), ViewMessage::Assistant { id, origin, blocks }, results);
     }
 
     fn append(&mut self, id: MessageId, said: ViewMessage, results: Vec<ResultPlace>) {
-        let node = Node { parent: self.leaf.take(), said: Arc::new(said), results, answered: None };
+        let missing = results.len();
+        let node = Node { parent: self.leaf.take(), said: Arc::new(said), results, missing, answered: None };
         self.nodes.insert(id.clone(), node);
         self.leaf = Some(id);
     }
@@ -74,18 +77,18 @@ impl MessageGraph {
     ///
     /// Returns whether the place was there and empty.
     pub fn settle(&mut self, call: &CallId, result: CallResult) -> bool {
-        let Some(node) = self.calls.get(call).and_then(|message| self.nodes.get_mut(message)) else {
-            return false;
-        };
-        let Some(place) = node.results.iter_mut().find(|place| &place.call == call) else { return false };
+        let Some((message, index)) = self.calls.get(call) else { return false };
+        let Some(node) = self.nodes.get_mut(message) else { return false };
+        let Some(place) = node.results.get_mut(*index) else { return false };
         if place.result.is_some() && !crate::mutant!("graph-second-result-wins") {
             return false;
         }
+        if place.result.is_none() {
+            node.missing -= 1;
+        }
         place.result = Some(result);
-        if node.results.iter().all(|place| place.result.is_some()) {
-            let results = node.results.iter().map(ResultPlace::to_view).collect();
-            let id = MessageId::new(format!("{}.results", node.said.id()));
-            node.answered = Some(Arc::new(ViewMessage::Results { id, results }));
+        if node.missing == 0 {
+            node.answered = Some(Arc::new(node.results_as_read()));
         }
         true
     }
@@ -100,10 +103,9 @@ impl MessageGraph {
     }
 
     pub fn has_result(&self, call: &CallId) -> bool {
-        let node = self.calls.get(call).and_then(|message| self.nodes.get(message));
-        node.is_some_and(|node| {
-            node.results.iter().any(|place| &place.call == call && place.result.is_some())
-        })
+        let Some((message, index)) = self.calls.get(call) else { return false };
+        let place = self.nodes.get(message).and_then(|node| node.results.get(*index));
+        place.is_some_and(|place| place.result.is_some())
     }
 
     /// The blocks of the message at the active leaf, if the model said it.
@@ -116,17 +118,35 @@ impl MessageGraph {
 
     /// What the model is shown: the active branch, oldest first.
     ///
-    /// A message whose calls lack results must not be sent; the turn machine settles them first.
+    /// The turn machine settles all calls before it asks on. A result that is missing behind the leaf went with a
+    /// damaged part of the log; its place says so, because a call without a result would make every request fail.
     pub fn active(&self) -> Vec<Arc<ViewMessage>> {
         let mut branch = Vec::new();
         let mut at = self.leaf.as_ref();
         while let Some(node) = at.and_then(|id| self.nodes.get(id)) {
-            branch.extend(node.answered.iter().cloned());
+            match &node.answered {
+                Some(answered) => branch.push(Arc::clone(answered)),
+                None if node.missing > 0 && !branch.is_empty() => {
+                    branch.push(Arc::new(node.results_as_read()));
+                }
+                None => {}
+            }
             branch.push(node.said.clone());
             at = node.parent.as_ref();
         }
         branch.reverse();
         branch
+    }
+}
+
+impl Node {
+    fn results_as_read(&self) -> ViewMessage {
+        let mut results: Vec<ViewResult> = self.results.iter().map(ResultPlace::to_view).collect();
+        if crate::mutant!("graph-results-swapped") && results.len() > 1 {
+            let first = results[0].result.clone();
+            results[0].result = std::mem::replace(&mut results[1].result, first);
+        }
+        ViewMessage::Results { id: MessageId::new(format!("{}.results", self.said.id())), results }
     }
 }
 
@@ -192,6 +212,19 @@ mod tests {
         assert!(!graph.settle(&CallId::new("1"), CallResult::ok("second")));
         assert!(!graph.settle(&CallId::new("nobody"), CallResult::ok("?")));
         assert_eq!(graph, before);
+    }
+
+    #[test]
+    fn a_result_that_was_lost_with_the_log_has_a_place_that_says_so() {
+        let mut graph = MessageGraph::default();
+        graph.append_assistant(MessageId::new("a"), origin(), vec![call("1"), call("2")]);
+        graph.settle(&CallId::new("2"), CallResult::ok("two"));
+        assert_eq!(ids(&graph), ["a"]);
+        graph.append_user(MessageId::new("u"), vec![Part::text("go")]);
+        assert_eq!(ids(&graph), ["a", "a.results", "u"]);
+        let ViewMessage::Results { results, .. } = &*graph.active()[1] else { panic!("results") };
+        let texts: Vec<String> = results.iter().map(|one| one.result.text()).collect();
+        assert_eq!(texts, ["[no result was recorded for this call]", "two"]);
     }
 
     #[test]

@@ -34,7 +34,9 @@ impl Ledger {
 
     pub fn progress(&mut self) {
         for count in self.counts.values_mut() {
-            count.streak = 0;
+            if !crate::mutant!("ledger-streak-kept") {
+                count.streak = 0;
+            }
         }
     }
 

@@ -264,6 +264,8 @@ pub enum Refusal {
     /// The message ended at the output limit; the input may be half.
     Truncated,
     NotStarted,
+    /// Part of the log is gone, so nobody knows whether it ran. It is not run again.
+    Lost,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

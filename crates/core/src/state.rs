@@ -10,7 +10,7 @@ use crate::fault::{Failure, Fault, Feature};
 use crate::graph::MessageGraph;
 use crate::ids::{CallId, MessageId, OpId, SessionId, derive_uuid};
 use crate::ledger::Ledger;
-use crate::message::{Block, BlockBody, Call, Reply, StopReason, Usage};
+use crate::message::{Block, BlockBody, Call, CallResult, Reply, StopReason, Usage};
 use crate::record::{Header, Intent, Record, Refusal, Verdict};
 use crate::recovery;
 use crate::request::{Context, Thinking};
@@ -92,6 +92,12 @@ pub struct OpenTurn {
     pub request: Option<OpenRequest>,
     /// The committed message whose calls are being answered.
     pub calls: Vec<Call>,
+    /// Calls before this one all have results.
+    settled_to: usize,
+    /// Calls of that message that were intended, by digest, in order: their ordinals.
+    intended: BTreeMap<String, Vec<CallId>>,
+    /// Part of the log behind that message is gone: a call without an operation may have run all the same.
+    pub is_gapped: bool,
     pub stop: Option<StopReason>,
     /// Calls that permission was refused for.
     pub denials: Vec<Call>,
@@ -114,6 +120,8 @@ pub struct OpenRequest {
     pub streams_broken: u32,
     /// The session clock at the first failure.
     pub failing_since_ms: Option<u64>,
+    /// How the last attempt failed, until a rule has answered it.
+    pub unanswered: Option<Failure>,
     pub wait: Option<Wait>,
     /// Whether the next attempt goes out in one piece.
     pub unstreamed_next: bool,
@@ -137,6 +145,8 @@ pub struct Op {
     pub phase: OpPhase,
     /// The epoch in which it was allowed.
     pub allowed_in: Option<u32>,
+    /// Why it was not allowed. A no holds also if the process died before the call was answered with it.
+    pub denied: Option<String>,
     pub starts: u32,
 }
 
@@ -207,7 +217,11 @@ impl State {
                     turn.ledger.charge(&budget.rule);
                     if let Some(request) = &mut turn.request {
                         request.retries += u32::from(recovery::costs_retry(&budget.rule));
-                        request.unstreamed_next = budget.transition == Transition::StreamFallback;
+                        // In one piece once: if that answer broke as well, the next one is a stream again.
+                        let is_still_whole = request.unstreamed_next && budget.rule != "cut";
+                        request.unstreamed_next =
+                            budget.transition == Transition::StreamFallback || is_still_whole;
+                        request.unanswered = None;
                         request.max_tokens = budget.max_tokens.or(request.max_tokens);
                         request.wait = Some(Wait {
                             rule: budget.rule.clone(),
@@ -222,7 +236,7 @@ impl State {
                 self.committed(place.seq, &committed.message, &committed.reply)
             }
             Record::CallRefused(refused) => {
-                self.graph.settle(&refused.call, refused.result.clone());
+                self.settle(&refused.call, &refused.result);
                 if refused.why == Refusal::Denied
                     && let Some(turn) = &mut self.turn
                 {
@@ -232,15 +246,22 @@ impl State {
             }
             Record::Intent(intent) => {
                 self.op_of_call.insert(intent.call.clone(), intent.op);
-                let op = Op { intent: intent.clone(), phase: OpPhase::Intended, allowed_in: None, starts: 0 };
-                self.ops.insert(intent.op, op);
+                if let Some(turn) = &mut self.turn {
+                    let equal = turn.intended.entry(intent.digest.clone()).or_default();
+                    if !equal.contains(&intent.call) {
+                        equal.push(intent.call.clone());
+                    }
+                }
+                self.ops.insert(intent.op, Op::intended(intent.clone()));
             }
             Record::Permission(permission) => {
-                if let Some(op) = self.ops.get_mut(&permission.op)
-                    && permission.allowed
-                {
-                    op.phase = OpPhase::Permitted;
-                    op.allowed_in = Some(permission.epoch);
+                if let Some(op) = self.ops.get_mut(&permission.op) {
+                    if permission.allowed {
+                        op.phase = OpPhase::Permitted;
+                        op.allowed_in = Some(permission.epoch);
+                    } else {
+                        op.denied = Some(permission.reason.clone().unwrap_or_default());
+                    }
                 }
             }
             Record::Started(started) => {
@@ -249,27 +270,9 @@ impl State {
                     op.starts = started.attempt;
                 }
             }
-            Record::Outcome(outcome) => {
-                if let Some(op) = self.ops.get_mut(&outcome.op) {
-                    op.phase = OpPhase::Done;
-                    let call = op.intent.call.clone();
-                    self.graph.settle(&call, outcome.result.clone());
-                }
-            }
-            Record::Detached(detached) => {
-                if let Some(op) = self.ops.get_mut(&detached.op) {
-                    op.phase = OpPhase::Detached;
-                    let call = op.intent.call.clone();
-                    self.graph.settle(&call, detached.result.clone());
-                }
-            }
-            Record::Unknown(unknown) => {
-                if let Some(op) = self.ops.get_mut(&unknown.op) {
-                    op.phase = OpPhase::Unknown;
-                    let call = op.intent.call.clone();
-                    self.graph.settle(&call, unknown.result.clone());
-                }
-            }
+            Record::Outcome(outcome) => self.came_to(outcome.op, OpPhase::Done, &outcome.result),
+            Record::Detached(detached) => self.came_to(detached.op, OpPhase::Detached, &detached.result),
+            Record::Unknown(unknown) => self.came_to(unknown.op, OpPhase::Unknown, &unknown.result),
             Record::Resolved(resolved) => {
                 if let Some(op) = self.ops.get_mut(&resolved.op) {
                     op.phase = OpPhase::Settled;
@@ -288,28 +291,59 @@ impl State {
                 self.last_end = Some(end.reason);
                 self.turn = None;
             }
+            Record::Gap(_) => self.gapped(),
             Record::Discarded(_)
             | Record::Beat(_)
-            | Record::Gap(_)
             | Record::Repaired(_)
             | Record::Todo(_)
             | Record::Notice(_) => {}
         }
     }
 
+    /// Takes a record that says nothing (a type every reader skips): its number is used, and time has passed.
+    pub fn skip(&mut self, place: Place) {
+        self.advance(place);
+    }
+
     fn advance(&mut self, place: Place) {
-        if place.epoch == self.epoch {
-            self.clock_ms += place.ms.saturating_sub(self.epoch_ms);
-        } else {
+        if place.epoch != self.epoch {
             self.epoch = place.epoch;
+            self.epoch_ms = 0;
         }
-        self.epoch_ms = place.ms;
+        self.clock_ms = self.clock_at(place.ms);
+        self.epoch_ms = self.epoch_ms.max(place.ms);
         self.seq_last = place.seq;
     }
 
     /// The session clock at a moment of this epoch.
     pub fn clock_at(&self, ms: u64) -> u64 {
-        self.clock_ms + ms.saturating_sub(self.epoch_ms)
+        self.clock_ms.saturating_add(ms.saturating_sub(self.epoch_ms))
+    }
+
+    /// The end of an operation is known, and its call has its result.
+    fn came_to(&mut self, op: OpId, phase: OpPhase, result: &CallResult) {
+        let Some(found) = self.ops.get_mut(&op) else { return };
+        found.phase = phase;
+        let call = found.intent.call.clone();
+        self.settle(&call, result);
+    }
+
+    fn settle(&mut self, call: &CallId, result: &CallResult) {
+        self.graph.settle(call, result.clone());
+        let Some(turn) = &mut self.turn else { return };
+        while turn.calls.get(turn.settled_to).is_some_and(|call| self.graph.has_result(&call.id)) {
+            turn.settled_to += 1;
+        }
+    }
+
+    /// Records are gone here. What was not settled before may have started, and ended, in them.
+    fn gapped(&mut self) {
+        for op in self.ops.values_mut().filter(|op| op.phase.is_open()) {
+            op.phase = OpPhase::Started;
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.is_gapped = true;
+        }
     }
 
     fn derived(&self, seq: u64, index: u32) -> String {
@@ -331,6 +365,7 @@ impl State {
         turn.last_failure = failure.cloned();
         let Some(request) = &mut turn.request else { return };
         request.is_asking = false;
+        request.unanswered = failure.cloned();
         let Some(failure) = failure else { return };
         turn.attempts_failed += 1;
         request.failing_since_ms.get_or_insert(clock_ms);
@@ -358,6 +393,9 @@ impl State {
             turn.pauses += u32::from(reply.stop == StopReason::PauseTurn);
             turn.request = None;
             turn.calls = calls;
+            turn.settled_to = 0;
+            turn.intended.clear();
+            turn.is_gapped = false;
             turn.stop = Some(reply.stop.clone());
             turn.last_blocks = blocks;
         }
@@ -371,7 +409,7 @@ impl State {
 
     /// Calls of the open turn that have no result yet, in order.
     pub fn open_calls(&self) -> impl Iterator<Item = &Call> {
-        let calls = self.turn.as_ref().map_or(&[][..], |turn| &turn.calls);
+        let calls = self.turn.as_ref().map_or(&[][..], |turn| &turn.calls[turn.settled_to..]);
         calls.iter().filter(|call| !self.graph.has_result(&call.id))
     }
 
@@ -391,13 +429,12 @@ impl State {
         self.dropped.contains(&feature.into())
     }
 
-    /// Whether equal calls stand before this one in the same message: the ordinal that tells them apart.
+    /// How many equal calls of the same message were intended before this one: the ordinal that tells them apart.
+    /// A call that is intended again after a crash keeps its own.
     pub fn ordinal(&self, call: &CallId, digest: &str) -> u32 {
-        let calls = self.turn.as_ref().map_or(&[][..], |turn| &turn.calls);
-        let earlier = calls.iter().take_while(|one| &one.id != call);
-        let is_equal =
-            |one: &&Call| self.ops.values().any(|op| op.intent.call == one.id && op.intent.digest == digest);
-        earlier.filter(is_equal).count() as u32
+        let equal =
+            self.turn.as_ref().and_then(|turn| turn.intended.get(digest)).map_or(&[][..], Vec::as_slice);
+        equal.iter().position(|one| one == call).unwrap_or(equal.len()) as u32
     }
 }
 
@@ -413,6 +450,9 @@ impl OpenTurn {
             pauses: 0,
             request: None,
             calls: Vec::new(),
+            settled_to: 0,
+            intended: BTreeMap::new(),
+            is_gapped: false,
             stop: None,
             denials: Vec::new(),
             last_failure: None,
@@ -431,6 +471,7 @@ impl OpenRequest {
             retries: 0,
             streams_broken: 0,
             failing_since_ms: None,
+            unanswered: None,
             wait: None,
             unstreamed_next: false,
             max_tokens: None,
@@ -442,5 +483,12 @@ impl OpenRequest {
         self.is_asking = true;
         self.is_streamed = is_streamed;
         self.wait = None;
+        self.unanswered = None;
+    }
+}
+
+impl Op {
+    fn intended(intent: Intent) -> Self {
+        Self { intent, phase: OpPhase::Intended, allowed_in: None, denied: None, starts: 0 }
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn backoff(fault: &Fault, facts: &Facts<'_>) -> u64 {
 
 /// Up to a quarter of `step`, as the dice fall.
 fn quarter(step: u64, dice: u64) -> u64 {
-    (u128::from(step / 4 + 1) * u128::from(dice) >> 64) as u64
+    ((u128::from(step / 4 + 1) * u128::from(dice)) >> 64) as u64
 }
 
 #[cfg(test)]

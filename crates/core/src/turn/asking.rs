@@ -36,9 +36,17 @@ impl Turn {
         if self.performing.contains(&in_flight) || self.performing.contains(&waiting) {
             return;
         }
+        // The process died before the table had answered the last failure: it does now, so that nothing is refilled.
+        if let Some(failure) = request.unanswered.clone()
+            && !crate::mutant!("failure-before-a-crash-is-forgotten")
+        {
+            return self.recover(number, request.attempts, failure);
+        }
         let clock_ms = self.state.clock_at(self.now.ms);
-        let left_ms =
-            request.wait.as_ref().map_or(0, |wait| (wait.since_ms + wait.after_ms).saturating_sub(clock_ms));
+        let left_ms = request
+            .wait
+            .as_ref()
+            .map_or(0, |wait| wait.since_ms.saturating_add(wait.after_ms).saturating_sub(clock_ms));
         if left_ms > 0 {
             let step = Step::Wait { request: number, attempt: next, ms: left_ms };
             return self.perform(waiting, step);
@@ -71,7 +79,7 @@ impl Turn {
     }
 
     pub(super) fn attempt_ended(&mut self, request: u64, attempt: u32, end: AttemptReport) {
-        if !self.performing.remove(&StepId::Attempt { request, attempt }) {
+        if !self.close(&StepId::Attempt { request, attempt }) {
             return;
         }
         let failure = end.result.as_ref().err().cloned();
@@ -158,7 +166,9 @@ impl Turn {
             max_tokens,
         });
         // A crash must not refill a budget.
-        self.barrier();
+        if !crate::mutant!("budget-not-synced") {
+            self.barrier();
+        }
         let retry =
             self.state.turn.as_ref().and_then(|turn| turn.request.as_ref()).map_or(0, |open| open.retries);
         let retries_max = self.policy.max_retries;
@@ -187,7 +197,7 @@ impl Turn {
             .filter(|_| {
                 reason == TerminalReason::RateLimited || reason == TerminalReason::ProviderUnavailable
             })
-            .map(|ms| crate::stamp::rfc3339(self.now.wall_ms + ms));
+            .map(|ms| crate::stamp::rfc3339(self.now.wall_ms.saturating_add(ms)));
         self.end(reason, Some(error), resumes_at);
     }
 }

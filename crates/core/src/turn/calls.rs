@@ -1,6 +1,6 @@
 //! The calls of one message: judged, intended, permitted, started, settled; in parallel if all only read.
 
-use super::Turn;
+use super::{Judged, Turn};
 use crate::effects::{LogicalPlace, op_digest, op_key};
 use crate::event::Event;
 use crate::ids::{AgentName, CallId, OpId};
@@ -9,6 +9,10 @@ use crate::record::{Intent, Permission, Refusal, Started, Verdict};
 use crate::state::OpPhase;
 use crate::step::{Answer, Judgement, Plan, PrepareVerdict, RunStep, Step, StepId};
 
+/// What the model is told of a call whose records went with a damaged part of the log.
+const LOST: &str = "[outcome unknown] Part of the session log is damaged, and whether this call ran is not known. \
+     Check what it should have changed before doing anything else; do not repeat it without checking.";
+
 impl Turn {
     /// Moves the open calls on: looks at what an earlier process left, judges, starts what may start.
     pub(super) fn work_calls(&mut self) {
@@ -16,39 +20,70 @@ impl Turn {
             return self.go_on();
         }
         self.settle_leftovers();
-        let is_busy = self
-            .performing
-            .iter()
-            .any(|step| matches!(step, StepId::Run(_) | StepId::Ask(_) | StepId::Look(_)));
-        if is_busy || self.stopping.is_some() {
-            return;
+        while self.state.open_calls().next().is_some() {
+            if self.is_working() || !self.judge_open() {
+                return;
+            }
+            self.act_on_judged();
         }
-        let open: Vec<Call> = self.state.open_calls().cloned().collect();
+        // All were refused at once; what is behind them is next.
+        self.go_on();
+    }
+
+    /// Whether a call is running, being looked at, or waits for a person. Calls beside it wait for its end.
+    fn is_working(&self) -> bool {
+        // These are the last variants in the order of `StepId`, so they are found without a walk.
+        let is_one = |step: &StepId| matches!(step, StepId::Run(_) | StepId::Ask(_) | StepId::Look(_));
+        self.performing.last().is_some_and(is_one) && !crate::mutant!("calls-run-beside-effects")
+    }
+
+    fn is_judging(&self) -> bool {
+        self.performing.iter().any(|step| matches!(step, StepId::Prepare(_)))
+    }
+
+    /// Has every open call judged. Returns whether that is done.
+    fn judge_open(&mut self) -> bool {
+        if self.is_judging() {
+            return false;
+        }
         let unjudged: Vec<Call> =
-            open.iter().filter(|call| !self.judged.contains_key(&call.id)).cloned().collect();
+            self.state.open_calls().filter(|call| !self.judged.contains_key(&call.id)).cloned().collect();
         for call in unjudged {
             self.prepare(call);
         }
-        if self.performing.iter().any(|step| matches!(step, StepId::Prepare(_))) {
-            return;
-        }
-        if open.iter().all(|call| self.may_run_beside(&call.id)) {
-            for call in &open {
-                self.act(call);
+        !self.is_judging()
+    }
+
+    /// Starts or settles what may be: all open calls if none of them changes anything, else one after the other.
+    fn act_on_judged(&mut self) {
+        if self.state.open_calls().all(|call| self.may_run_beside(&call.id)) {
+            let open: Vec<Call> = self.state.open_calls().cloned().collect();
+            let (stale, fresh): (Vec<Call>, Vec<Call>) =
+                open.into_iter().partition(|call| self.is_stale(&call.id));
+            if stale.is_empty() {
+                return fresh.iter().for_each(|call| self.act(call));
             }
-        } else if let Some(call) = open.first() {
-            let is_stale =
-                self.judged.get(&call.id).is_some_and(|judged| judged.effects_ended != self.effects_ended);
-            if is_stale {
-                return self.prepare(call.clone());
+            return stale.into_iter().for_each(|call| self.prepare(call));
+        }
+        while let Some(call) = self.first_open() {
+            if self.is_stale(&call.id) {
+                return self.prepare(call);
             }
-            self.act(call);
+            self.act(&call);
+            if !self.performing.is_empty() {
+                return;
+            }
         }
-        // A refusal settles at once; what is behind it is next.
-        let is_idle = self.performing.is_empty();
-        if is_idle && self.state.turn.is_some() {
-            self.go_on();
-        }
+    }
+
+    fn first_open(&self) -> Option<Call> {
+        self.state.open_calls().next().cloned()
+    }
+
+    /// Whether an effect ended since a call was judged: what was true of the world may not be any more.
+    fn is_stale(&self, call: &CallId) -> bool {
+        let is_old = |judged: &Judged| judged.effects_ended != self.effects_ended;
+        self.judged.get(call).is_some_and(is_old) && !crate::mutant!("stale-judgement-stands")
     }
 
     /// Calls of a message that did not end for them never run: their input may be half.
@@ -81,9 +116,18 @@ impl Turn {
 
     /// Operations that an earlier process left open: what never started is judged anew, what did is looked at.
     fn settle_leftovers(&mut self) {
+        if !std::mem::take(&mut self.has_leftovers) {
+            return;
+        }
+        let is_gapped = self.state.turn.as_ref().is_some_and(|turn| turn.is_gapped);
         let open: Vec<CallId> = self.state.open_calls().map(|call| call.id.clone()).collect();
         for call in open {
-            let Some((op, found)) = self.state.open_op(&call) else { continue };
+            let Some((op, found)) = self.state.open_op(&call) else {
+                if is_gapped {
+                    self.refuse(&call, Refusal::Lost, CallResult::error(LOST));
+                }
+                continue;
+            };
             let is_ours = [StepId::Run(op), StepId::Ask(op), StepId::Look(op)]
                 .iter()
                 .any(|id| self.performing.contains(id));
@@ -92,6 +136,10 @@ impl Turn {
             }
             if found.phase == OpPhase::Started {
                 self.look(op, true);
+            } else if let Some(reason) = found.denied.clone() {
+                self.refuse(&call, Refusal::Denied, CallResult::error(reason));
+            } else if found.phase == OpPhase::Permitted && crate::mutant!("permission-outlives-the-process") {
+                self.start(op);
             } else {
                 self.reopen(op, "recorded", Verdict::Not);
             }
@@ -104,7 +152,15 @@ impl Turn {
         }
     }
 
+    /// Has a call judged outside. One whose input is no JSON is judged here: it never runs.
     fn prepare(&mut self, call: Call) {
+        if let Some(broken) = &call.broken
+            && !crate::mutant!("broken-input-runs")
+        {
+            let verdict = broken_input(&call.tool, broken);
+            self.judged.insert(call.id, Judged { verdict, effects_ended: self.effects_ended });
+            return;
+        }
         let id = StepId::Prepare(call.id.clone());
         if !self.performing.contains(&id) {
             self.judged.remove(&call.id);
@@ -125,7 +181,7 @@ impl Turn {
     }
 
     fn act(&mut self, call: &Call) {
-        let Some(judged) = self.judged.remove(&call.id) else { return };
+        let Some(judged) = self.judged.remove(&call.id) else { return self.prepare(call.clone()) };
         match judged.verdict {
             PrepareVerdict::Refused { why, title, result } => {
                 self.refuse_as(&call.id, call.tool.clone(), title, why, result)
@@ -246,5 +302,16 @@ impl Turn {
         }
         self.permit(op, false, by.to_owned(), Some(reason.clone()));
         self.refuse_as(&call, tool, title, Refusal::Denied, CallResult::error(reason));
+    }
+}
+
+fn broken_input(tool: &str, broken: &str) -> PrepareVerdict {
+    let text = format!(
+        "<tool_use_error>InputValidationError: the input of {tool} is not valid JSON: {broken}</tool_use_error>"
+    );
+    PrepareVerdict::Refused {
+        why: Refusal::InvalidInput,
+        title: tool.to_owned(),
+        result: CallResult::error(text),
     }
 }

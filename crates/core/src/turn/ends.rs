@@ -74,7 +74,11 @@ impl Turn {
             self.barrier();
         }
         self.judged.clear();
+        self.stopping = None;
         self.tell_durable(Event::TurnEnded(summary));
+        if let Some(input) = self.next_prompts.pop_front() {
+            self.begin(input);
+        }
     }
 
     pub(super) fn summary(

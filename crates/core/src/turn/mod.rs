@@ -12,7 +12,7 @@ mod asking;
 mod calls;
 mod ends;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::effects::EffectClass;
 use crate::event::{Event, Level};
@@ -37,6 +37,8 @@ pub struct Turn {
     out: Outbox,
     /// Steps given out and not reported yet.
     performing: BTreeSet<StepId>,
+    /// Those of them that were told to stop.
+    told_to_stop: BTreeSet<StepId>,
     /// What is known of calls that have no operation yet. Not durable: judging again is free.
     judged: BTreeMap<CallId, Judged>,
     /// Effects that ended in this process; a judgement made before the last one is stale.
@@ -45,11 +47,13 @@ pub struct Turn {
     shown: u64,
     /// Set once the turn is to end as soon as nothing is open.
     stopping: Option<Stopping>,
-    /// A prompt that came while an earlier process's turn was open.
-    next_prompt: Option<InputGiven>,
+    /// Prompts that came while a turn was open, oldest first.
+    next_prompts: VecDeque<InputGiven>,
     is_dead: bool,
-    /// Effectful records written since the last barrier.
+    /// Effectful records written since the last barrier, or read from a log that may not have been synced.
     is_dirty: bool,
+    /// Records of an earlier process were read, and what it left open has not been looked at.
+    has_leftovers: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +65,8 @@ struct Judged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stopping {
     reason: StopCause,
+    /// A person waits for it: what an earlier process left running is stopped too.
+    is_hurried: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +84,9 @@ enum StopCause {
 pub struct Outbox {
     /// Append these, in order, before anything else.
     pub records: Vec<Record>,
+    /// The time all of them bear, in milliseconds of this epoch. Logged with any other, a replay would give another
+    /// state than this one.
+    pub ms: u64,
     /// Make the log durable up to here before performing a step or showing a `durable` event.
     pub barrier: bool,
     pub steps: Vec<Step>,
@@ -100,13 +109,15 @@ impl Turn {
             now: Now::default(),
             out: Outbox::default(),
             performing: BTreeSet::new(),
+            told_to_stop: BTreeSet::new(),
             judged: BTreeMap::new(),
             effects_ended: 0,
             shown: 0,
             stopping: None,
-            next_prompt: None,
+            next_prompts: VecDeque::new(),
             is_dead: false,
             is_dirty: false,
+            has_leftovers: false,
         }
     }
 
@@ -117,6 +128,13 @@ impl Turn {
     /// Folds in a record that the log already holds.
     pub fn replay(&mut self, place: Place, record: &Record) {
         self.state.apply(place, record);
+        self.is_dirty = true;
+        self.has_leftovers = true;
+    }
+
+    /// Passes over a record that the log holds and no reader needs, so that the next one is numbered as the log will.
+    pub fn skip(&mut self, place: Place) {
+        self.state.skip(place);
     }
 
     /// Writes a record that is a fact of set-up (opened, context, switched, notice), not a decision of the turn.
@@ -125,9 +143,9 @@ impl Turn {
         self.write(record);
     }
 
-    /// Whether a turn has begun and not ended.
+    /// Whether a turn has begun and not ended. Once the log is lost there is none: nothing goes on.
     pub fn has_open_turn(&self) -> bool {
-        self.state.turn.is_some()
+        self.state.turn.is_some() && !self.is_dead
     }
 
     /// Takes what the last inputs led to.
@@ -142,7 +160,7 @@ impl Turn {
     /// Tells the machine what happened. Late and doubled reports change nothing.
     pub fn next(&mut self, input: Input, now: Now) {
         if self.is_dead {
-            return;
+            return self.refuse_when_dead(&input);
         }
         self.now = now;
         match input {
@@ -151,30 +169,30 @@ impl Turn {
             Input::Interrupt => self.stop(StopCause::Person),
             Input::AttemptEnded { request, attempt, end } => self.attempt_ended(request, attempt, end),
             Input::Waited { request, attempt } => {
-                if self.performing.remove(&StepId::Wait { request, attempt }) {
+                if self.close(&StepId::Wait { request, attempt }) {
                     self.go_on();
                 }
             }
             Input::Prepared { call, verdict } => {
-                if self.performing.remove(&StepId::Prepare(call.clone())) {
+                if self.close(&StepId::Prepare(call.clone())) {
                     self.judged.insert(call, Judged { verdict, effects_ended: self.effects_ended });
                     self.go_on();
                 }
             }
             Input::Answered { op, answer } => {
-                if self.performing.remove(&StepId::Ask(op)) {
+                if self.close(&StepId::Ask(op)) {
                     self.answered(op, answer);
                     self.go_on();
                 }
             }
             Input::Ran { op, report } => {
-                if self.performing.remove(&StepId::Run(op)) {
+                if self.close(&StepId::Run(op)) || crate::mutant!("late-report-is-taken") {
                     self.ran(op, report);
                     self.go_on();
                 }
             }
             Input::Looked { op, finding } => {
-                if self.performing.remove(&StepId::Look(op)) {
+                if self.close(&StepId::Look(op)) {
                     self.looked(op, finding);
                     self.go_on();
                 }
@@ -193,14 +211,17 @@ impl Turn {
                 self.shown += piece.chars().count() as u64;
                 self.tell(Event::Text { request, piece });
             }
-            Delta::Thinking(piece) => self.tell(Event::Thinking { request, piece }),
+            Delta::Thinking(piece) => {
+                self.shown += piece.chars().count() as u64;
+                self.tell(Event::Thinking { request, piece });
+            }
             Delta::CallForming { tool } => self.tell(Event::CallForming { request, tool }),
         }
     }
 
     fn prompted(&mut self, input: InputGiven) {
         if self.has_open_turn() {
-            self.next_prompt = Some(input);
+            self.next_prompts.push_back(input);
             self.stop(StopCause::Died);
         } else {
             self.begin(input);
@@ -234,10 +255,12 @@ impl Turn {
     }
 
     fn stop(&mut self, reason: StopCause) {
-        if self.has_open_turn() && self.stopping.is_none() {
-            self.stopping = Some(Stopping { reason });
-            self.wind_down();
+        if !self.has_open_turn() {
+            return;
         }
+        let stopping = self.stopping.get_or_insert(Stopping { reason, is_hurried: false });
+        stopping.is_hurried |= reason == StopCause::Person;
+        self.wind_down();
     }
 
     /// Ends what is open, and the turn once nothing is. What has an effect is asked to stop and waited for; what has
@@ -245,6 +268,9 @@ impl Turn {
     fn wind_down(&mut self) {
         let Some(stopping) = self.stopping else { return };
         let mut is_waiting = false;
+        if crate::mutant!("interrupt-lets-go-of-runs") {
+            self.performing.retain(|step| !matches!(step, StepId::Run(_)));
+        }
         for step in self.performing.clone() {
             match step {
                 StepId::Attempt { .. } | StepId::Run(_) => {
@@ -254,12 +280,12 @@ impl Turn {
                 // Looking without waiting ends by itself; one that waits is told not to.
                 StepId::Look(_) => {
                     is_waiting = true;
-                    if stopping.reason == StopCause::Person {
+                    if stopping.is_hurried {
                         self.cancel_once(step);
                     }
                 }
                 StepId::Wait { .. } | StepId::Prepare(_) | StepId::Ask(_) => {
-                    self.performing.remove(&step);
+                    self.close(&step);
                     self.out.steps.push(Step::Cancel(step));
                 }
             }
@@ -284,16 +310,19 @@ impl Turn {
     }
 
     fn cancel_once(&mut self, step: StepId) {
-        let cancel = Step::Cancel(step);
-        if !self.out.steps.contains(&cancel) {
-            self.out.steps.push(cancel);
+        if self.told_to_stop.insert(step.clone()) {
+            self.out.steps.push(Step::Cancel(step));
         }
     }
 
     fn end_stopped(&mut self, cause: StopCause) {
-        let had_calls = self.state.turn.as_ref().is_some_and(|turn| !turn.calls.is_empty());
+        // While a request is open, the calls of the message before it are long answered.
+        let is_at_calls =
+            self.state.turn.as_ref().is_some_and(|turn| turn.request.is_none() && !turn.calls.is_empty());
         let (reason, error) = match cause {
-            StopCause::Person if had_calls => (TerminalReason::CancelledTools, "interrupted while tools ran"),
+            StopCause::Person if is_at_calls => {
+                (TerminalReason::CancelledTools, "interrupted while tools ran")
+            }
             StopCause::Person => (TerminalReason::CancelledStreaming, "interrupted"),
             StopCause::Died => {
                 (TerminalReason::Interrupted, "the process that ran this turn ended before it did")
@@ -301,10 +330,6 @@ impl Turn {
             StopCause::Undecided => (TerminalReason::NeedsDecision, "an operation's outcome is not known"),
         };
         self.end(reason, Some(error.to_owned()), None);
-        self.stopping = None;
-        if let Some(input) = self.next_prompt.take() {
-            self.begin(input);
-        }
     }
 
     fn ran(&mut self, op: OpId, report: RunReport) {
@@ -320,6 +345,7 @@ impl Turn {
                 self.out.events.push(Told { event: ended, durable: is_effect });
             }
             RunReport::Detached { task, result } => {
+                self.is_dirty = true;
                 self.write(Detached { op, task: task.clone(), result: result.clone() });
                 self.out
                     .events
@@ -336,21 +362,21 @@ impl Turn {
         match finding {
             Finding::Ended(report) => self.ran(op, report),
             Finding::NeverRan => self.reopen(op, "probe", Verdict::Not),
-            Finding::Nothing { why } => match class {
-                EffectClass::Pure | EffectClass::Idempotent => {
-                    self.reopen(op, "recorded", Verdict::Again);
-                }
-                EffectClass::Reversible | EffectClass::Irreversible | EffectClass::Unknown => {
-                    if crate::mutant!("resume-reruns-unknown") {
-                        self.reopen(op, "recorded", Verdict::Again);
-                    } else {
-                        self.surface_unknown(op, &why);
-                        if self.policy.on_unknown == OnUnknown::Stop {
-                            self.stopping.get_or_insert(Stopping { reason: StopCause::Undecided });
-                        }
+            Finding::Nothing { why } => {
+                let may_run_again = match class {
+                    EffectClass::Pure => true,
+                    // When the turn stops it will not be run again, so what became of it stays open.
+                    EffectClass::Idempotent => self.stopping.is_none(),
+                    EffectClass::Reversible | EffectClass::Irreversible | EffectClass::Unknown => {
+                        crate::mutant!("resume-reruns-unknown")
                     }
+                };
+                if may_run_again {
+                    self.reopen(op, "recorded", Verdict::Again);
+                } else {
+                    self.surface_unknown(op, &why);
                 }
-            },
+            }
         }
     }
 
@@ -368,15 +394,36 @@ impl Turn {
         let event =
             Event::OutcomeUnknown { call: intent.call, op, tool: intent.tool, title: intent.title, result };
         self.tell_durable(event);
+        if self.policy.on_unknown == OnUnknown::Stop {
+            self.stopping.get_or_insert(Stopping { reason: StopCause::Undecided, is_hurried: false });
+        }
     }
 
     fn storage_failed(&mut self, error: String) {
         self.is_dead = true;
+        // Nothing that was decided since may be started: no record of it will ever be durable.
+        self.out = Outbox::default();
         for step in std::mem::take(&mut self.performing) {
             self.out.steps.push(Step::Cancel(step));
         }
         let summary = self.summary(TerminalReason::StorageFailed, Some(error), None);
         self.out.events.push(Told { event: Event::TurnEnded(summary), durable: false });
+    }
+
+    /// A prompt after the log is lost is answered, with the reason; nothing else is waited for.
+    fn refuse_when_dead(&mut self, input: &Input) {
+        if matches!(input, Input::Prompt { .. }) {
+            let error = "the session log was lost; nothing more can be recorded in this session".to_owned();
+            let mut summary = self.summary(TerminalReason::StorageFailed, Some(error), None);
+            summary.text.clear();
+            self.tell(Event::TurnEnded(summary));
+        }
+    }
+
+    /// Takes a step off the open ones. Returns whether it was one.
+    fn close(&mut self, step: &StepId) -> bool {
+        self.told_to_stop.remove(step);
+        self.performing.remove(step)
     }
 
     fn refuse(&mut self, call: &CallId, why: Refusal, result: CallResult) {
@@ -401,7 +448,15 @@ impl Turn {
 
     fn write(&mut self, record: impl Into<Record>) {
         let record = record.into();
-        let place = Place { seq: self.seq_next(), epoch: self.state.epoch.max(1), ms: self.now.ms };
+        let epoch = match &record {
+            // The first record of an epoch stands in it, not in the one before.
+            Record::Opened(opened) => opened.epoch,
+            _ => self.state.epoch.max(1),
+        };
+        if self.out.records.is_empty() {
+            self.out.ms = self.now.ms;
+        }
+        let place = Place { seq: self.seq_next(), epoch, ms: self.out.ms };
         self.state.apply(place, &record);
         self.out.records.push(record);
     }
