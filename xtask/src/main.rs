@@ -42,22 +42,19 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
-        ["check"] => stages::play(&house, &Plan::named(&stages::CHECK)),
-        ["walls"] => stages::play(&house, &Plan::named(&["walls"])),
-        ["tidy"] => stages::play(&house, &Plan::named(&["tidy"])),
-        ["test", rest @ ..] => Plan::read(rest).and_then(|plan| stages::play(&house, &plan)),
-        ["docs"] => docs::write(&house),
-        ["docs", "--check"] => docs::check(&house),
+        ["check"] => Ok(stages::play(&house, &Plan::named(&stages::CHECK))),
+        ["walls"] => Ok(stages::play(&house, &Plan::named(&["walls"]))),
+        ["tidy"] => Ok(stages::play(&house, &Plan::named(&["tidy"]))),
+        ["test", rest @ ..] => Plan::read(rest).map(|plan| stages::play(&house, &plan)),
+        ["docs"] => docs::write(&house).map(|()| ExitCode::SUCCESS),
+        ["docs", "--check"] => docs::check(&house).map(|()| ExitCode::SUCCESS),
         ["bench", rest @ ..] => bench::Wish::read(rest).and_then(|wish| bench::run(&house, &wish)),
         other => Err(format!("no such chore: {}\n\n{HELP}", other.join(" "))),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("xtask: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|why| {
+        eprintln!("xtask: {why}");
+        ExitCode::FAILURE
+    })
 }

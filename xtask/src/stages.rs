@@ -3,7 +3,7 @@
 //! Promises: every stage asked for is played, also after a failure, so that one run tells all; the last
 //! line is `N passed, N failed`.
 
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::house::House;
@@ -98,7 +98,8 @@ fn sim(house: &House, pace: Pace) -> Vec<Command> {
 fn mutants(house: &House, _: Pace) -> Vec<Command> {
     let mut run = house.cargo(&["run", "--quiet", "--locked", "--package", "yaoki-sim", "--", "mutants"]);
     // A folder of its own: other flags would make cargo build everything again, twice.
-    run.env("RUSTFLAGS", "--cfg mutants").env("CARGO_TARGET_DIR", house.target.join("mutants"));
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default() + " --cfg mutants";
+    run.env("RUSTFLAGS", flags.trim()).env("CARGO_TARGET_DIR", house.target.join("mutants"));
     vec![run]
 }
 
@@ -136,8 +137,8 @@ impl Plan {
     }
 }
 
-/// Plays the stages of the plan and prints the closing table.
-pub fn play(house: &House, plan: &Plan) -> Result<(), String> {
+/// Plays the stages of the plan and prints the closing table; nothing is printed after it.
+pub fn play(house: &House, plan: &Plan) -> ExitCode {
     let started = Instant::now();
     let chosen = STAGES.iter().filter(|stage| plan.names.iter().any(|name| name == stage.name));
     let outcomes: Vec<Outcome> = chosen
@@ -147,8 +148,8 @@ pub fn play(house: &House, plan: &Plan) -> Result<(), String> {
         })
         .collect();
     println!("\n{}", closing(&outcomes, started.elapsed()));
-    let failed: Vec<&str> = outcomes.iter().filter(|o| o.failure.is_some()).map(|o| o.name).collect();
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed: cargo xtask test {}", failed.join(" "))) }
+    let is_good = outcomes.iter().all(|outcome| outcome.failure.is_none());
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Gets the toolchain part that a stage needs, where it is missing and rustup is there to ask.
