@@ -85,6 +85,8 @@ pub enum Feature {
     Streaming,
     Thinking,
     Beta,
+    /// Earlier thinking in the history, which carries signatures.
+    SignedThinking,
 }
 
 impl Fault {

@@ -57,4 +57,6 @@ pub struct Request {
     pub streamed: bool,
     /// Whether cache marks are set.
     pub cached: bool,
+    /// Whether thinking is sent back to the model that signed it.
+    pub signed: bool,
 }

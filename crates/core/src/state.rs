@@ -61,6 +61,7 @@ impl From<Feature> for FeatureKey {
             Feature::Streaming => 1,
             Feature::Thinking => 2,
             Feature::Beta => 3,
+            Feature::SignedThinking => 4,
         })
     }
 }

@@ -27,5 +27,6 @@ pub fn request(state: &State) -> Request {
         tool_choice: ToolChoice::Auto,
         streamed: !is_unstreamed,
         cached: !state.is_dropped(Feature::CacheControl),
+        signed: !state.is_dropped(Feature::SignedThinking),
     }
 }

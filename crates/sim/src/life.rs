@@ -93,7 +93,13 @@ impl Life<'_> {
         };
         let mut agent = match opened {
             Ok(agent) => agent,
-            Err(error) => return LifeEnd::NotOpened(yaoki::error_chain(&error)),
+            Err(error) => {
+                // Nobody was told anything of it, so it may be gone, and the person begins anew.
+                if self.acks.inputs == 0 {
+                    *self.session = None;
+                }
+                return LifeEnd::NotOpened(yaoki::error_chain(&error));
+            }
         };
         *self.session = Some(agent.session_id().to_string());
         self.world.set_interrupter(Some(agent.interrupter()));

@@ -155,7 +155,11 @@ fn report(run: &Run, tally: &Tally, coverage: &Coverage, took: Duration) -> Exit
 }
 
 fn replay(seed: u64) -> ExitCode {
-    let first = schedule::run(seed, &Coverage::default());
+    let coverage = Coverage::default();
+    let first = schedule::run_told(seed, &coverage, true);
+    for (fault, site, hits) in coverage.rows() {
+        println!("{fault} at {site}: {hits}");
+    }
     let second = schedule::run(seed, &Coverage::default());
     println!("seed {seed}: {} steps, {} lives, trace {:016x}", first.steps, first.lives, first.trace);
     for broken in &first.broken {

@@ -50,6 +50,8 @@ impl SimModel {
     /// A new life: what the network knew of the old process is gone.
     pub fn forget_connection(&self, is_rebuilt: bool) {
         let mut seen = self.seen();
+        // The old process may have died before it read the time, or its turn may be over.
+        seen.not_before = None;
         if is_rebuilt {
             seen.last_messages.clear();
         }

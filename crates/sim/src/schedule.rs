@@ -31,9 +31,14 @@ const RETRIES_MAX: u32 = 10;
 
 /// Runs the schedule of a seed.
 pub fn run(seed: u64, coverage: &Coverage) -> Outcome {
+    run_told(seed, coverage, false)
+}
+
+/// The same, and prints each life of the process.
+pub fn run_told(seed: u64, coverage: &Coverage, is_told: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without I/O needs nothing");
-    runtime.block_on(Schedule::new(seed, coverage).run())
+    runtime.block_on(Schedule::new(seed, coverage, is_told).run())
 }
 
 struct Schedule {
@@ -44,17 +49,19 @@ struct Schedule {
     session: Option<String>,
     acks: Acks,
     lives: u32,
+    /// Print each life, for someone who replays a seed.
+    is_told: bool,
 }
 
 impl Schedule {
-    fn new(seed: u64, coverage: &Coverage) -> Self {
+    fn new(seed: u64, coverage: &Coverage, is_told: bool) -> Self {
         let dice = Dice::new(seed);
         let plan = Arc::new(Plan::new(&dice));
         let world = World::new(dice, Verdicts::default(), coverage.clone(), plan.swarm);
         let disk = MemDisk::new();
         arm(&disk, &world);
         let model = Arc::new(SimModel::new(world.clone(), Arc::clone(&plan)));
-        Schedule { world, plan, disk, model, session: None, acks: Acks::default(), lives: 0 }
+        Schedule { world, plan, disk, model, session: None, acks: Acks::default(), lives: 0, is_told }
     }
 
     async fn run(mut self) -> Outcome {
@@ -95,6 +102,7 @@ impl Schedule {
 
     async fn live(&mut self, task: Task) -> LifeEnd {
         self.lives += 1;
+        let told = self.is_told.then(|| format!("{task:?}"));
         let life = Life {
             world: &self.world,
             disk: &self.disk,
@@ -120,6 +128,14 @@ impl Schedule {
                 self.model.forget_connection(is_shaken);
             }
         }
+        if let Some(task) = told {
+            let held = self.records().last().map(|(seq, epoch, record)| format!("{seq} (epoch {epoch}) {}", record.kind()));
+            let end = match &end {
+                LifeEnd::Ended(Some(summary)) => format!("{:?} {:?}", summary.reason, summary.error),
+                other => format!("{other:?}"),
+            };
+            println!("life {}: {task} -> {end}; last record {held:?}", self.lives);
+        }
         self.check_acks();
         end
     }
@@ -133,7 +149,15 @@ impl Schedule {
 
     fn records(&self) -> Vec<(u64, u32, Record)> {
         let Some((folder, session)) = self.folder() else { return Vec::new() };
-        let Ok((lines, _)) = yaoki::store::read_only(&self.disk, &folder, session) else { return Vec::new() };
+        // A reader's own look must not meet a fault meant for the agent.
+        let still = self.disk.fork();
+        let lines = match yaoki::store::read_only(&still, &folder, session) {
+            Ok((lines, _)) => lines,
+            Err(error) => {
+                self.world.verdicts.broken("I1", format!("the log cannot be read: {}", yaoki::error_chain(&error)));
+                return Vec::new();
+            }
+        };
         lines
             .iter()
             .filter_map(|line| yaoki::to_record(line).ok().flatten())

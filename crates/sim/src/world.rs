@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::Notify;
 use yaoki::core::effects::EffectClass;
 use yaoki::core::ids::OpId;
@@ -140,6 +141,8 @@ impl World {
     /// Takes the death that ended a life; the next life begins alive.
     pub fn take_death(&self) -> Option<Death> {
         self.inner.is_dying.store(false, Ordering::Relaxed);
+        // A death inside a disk call may end the life before anyone waited for it.
+        let _ = self.inner.death.notified().now_or_never();
         self.state().death.take()
     }
 

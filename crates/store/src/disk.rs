@@ -142,11 +142,15 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Creates a folder and returns those that must be synced for it to last: the parent of each new one, deepest last.
+/// Folders above a session's own that hold a name of ours: the slug's, `sessions`, home, and the one home is in.
+const PARENTS_OURS: usize = 4;
+
+/// Creates a folder and returns those that must be synced for it to last, deepest last: the parent of each new one,
+/// and those above that an earlier process may have made and died before it synced them.
 pub(crate) fn create_folder(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut parents = Vec::new();
+    let mut parents: Vec<PathBuf> = Vec::new();
     let mut at = path;
-    while disk.look(at)?.is_none() {
+    while parents.len() < PARENTS_OURS || disk.look(at)?.is_none() {
         let Some(parent) = at.parent() else { break };
         parents.push(if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent.to_path_buf() });
         if parent.as_os_str().is_empty() {

@@ -15,6 +15,8 @@ use serde::de::IgnoredAny;
 
 use crate::ballast::Ballast;
 use crate::disk::{self, Disk, DiskFile, FILE_MODE, Lock};
+use crate::errors::{AppendError, CreateError, SyncError};
+use crate::files::Files;
 use crate::line::{FORMAT, LINE_BYTES_MAX, Line, NewLine, Seal, format_of, is_plain, seal};
 
 /// How far a sync goes.
@@ -70,97 +72,6 @@ pub(crate) enum Trust {
     Torn,
     /// A sync failed and the file could not be replaced. For good.
     Lost,
-}
-
-/// Where a session's files are.
-#[derive(Debug, Clone)]
-pub(crate) struct Files {
-    pub folder: PathBuf,
-    pub session: String,
-    pub log: PathBuf,
-}
-
-impl Files {
-    pub fn new(folder: &Path, session: &str) -> Files {
-        let files = Files { folder: folder.to_path_buf(), session: session.to_owned(), log: PathBuf::new() };
-        Files { log: files.beside("jsonl"), ..files }
-    }
-
-    /// `<session>.<extension>` in the session's folder.
-    pub fn beside(&self, extension: &str) -> PathBuf {
-        self.folder.join(format!("{}.{extension}", self.session))
-    }
-
-    pub fn lock(&self) -> PathBuf {
-        self.folder.join("lock")
-    }
-
-    /// There while a failed sync has left bytes in the log that may be nowhere but in memory.
-    pub fn suspect(&self) -> PathBuf {
-        self.folder.join("suspect")
-    }
-}
-
-/// A session could not be begun.
-#[derive(Debug, thiserror::Error)]
-pub enum CreateError {
-    #[error("session {session} exists already in {folder}")]
-    Exists { session: String, folder: PathBuf },
-    #[error("session {session} is open in another process")]
-    Locked { session: String },
-    #[error("cannot create session files in {folder}")]
-    Storage {
-        folder: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot write the session's header")]
-    Header(#[from] AppendError),
-}
-
-/// Lines could not be appended. None of them is in the log, unless the process ends before the next append.
-#[derive(Debug, thiserror::Error)]
-pub enum AppendError {
-    /// A bug of the caller.
-    #[error("a record's {member} can't be {text:?}")]
-    NotPlain { member: &'static str, text: String },
-    /// A bug of the caller.
-    #[error("the body of a record of type {kind} is not JSON")]
-    NotJson {
-        kind: String,
-        #[source]
-        source: serde_json::Error,
-    },
-    #[error("a record of type {kind} is {bytes} bytes long, more than a log line may be")]
-    TooLong { kind: String, bytes: usize },
-    /// The disk or a quota is full. Works again when there is room; [`SessionLog::append_reserved`] may still.
-    #[error("no space left for {path}")]
-    Full {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("wrote {wrote} of {want} bytes to {path}")]
-    Write {
-        path: PathBuf,
-        wrote: usize,
-        want: usize,
-        #[source]
-        source: io::Error,
-    },
-    /// A sync failed earlier, or just now to keep memory bounded.
-    #[error(transparent)]
-    Storage(#[from] SyncError),
-}
-
-/// The disk failed and the log could not be saved elsewhere. Nothing is written to it any more.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot make {path} durable: the records from {seq_from} on may be lost")]
-pub struct SyncError {
-    pub path: PathBuf,
-    pub seq_from: u64,
-    #[source]
-    pub source: io::Error,
 }
 
 /// Without a sync for this many bytes, an append syncs first: what is pending is held in memory.

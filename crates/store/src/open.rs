@@ -10,9 +10,11 @@ use std::sync::Arc;
 use crate::ballast::Ballast;
 use crate::chain::{Reading, Repair, read_text};
 use crate::disk::{self, Disk, DiskFile, FILE_MODE};
+use crate::errors::{CreateError, OpenError, ReadError};
+use crate::files::Files;
 use crate::findings::Findings;
-use crate::line::{FORMAT, Line, NewLine};
-use crate::log::{CreateError, Durability, Files, SessionLog, SyncError, Synced, Trust};
+use crate::line::{Line, NewLine};
+use crate::log::{Durability, SessionLog, Synced, Trust};
 use crate::reseal;
 
 /// A session that was opened.
@@ -22,47 +24,6 @@ pub struct Opened {
     /// All lines, oldest first, the header as the first. A line of type `gap` stands for damaged ones.
     pub lines: Vec<Line>,
     pub found: Findings,
-}
-
-/// A session could not be opened for writing.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("no session {session} in {folder}")]
-    NotFound { session: String, folder: PathBuf },
-    /// Its process died before anything was acknowledged.
-    #[error("session {session} was never begun: {folder} holds nothing that was saved")]
-    Empty { session: String, folder: PathBuf },
-    #[error("session {session} is open in another process; wait for it, or fork the session")]
-    Locked { session: String },
-    #[error(
-        "session {session} is of format {format}; this yaoki writes format {FORMAT}, so it can only read it"
-    )]
-    Newer { session: String, format: u64 },
-    /// Its key and folder are unknown, so nothing can follow. [`read_only`] shows the rest.
-    #[error("the header of session {session} is damaged; the session can only be read or forked")]
-    NoHeader { session: String },
-    #[error("cannot {doing} of session {session}")]
-    Storage {
-        session: String,
-        doing: &'static str,
-        #[source]
-        source: io::Error,
-    },
-    #[error(transparent)]
-    Sync(#[from] SyncError),
-}
-
-/// A session could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    #[error("no session {session} in {folder}")]
-    NotFound { session: String, folder: PathBuf },
-    #[error("cannot read {path}")]
-    Storage {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
 }
 
 impl SessionLog {
@@ -190,8 +151,8 @@ fn unsynced_folders(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The session's folder, the slug's, `sessions`, and the home they are in.
-const FOLDERS_OURS: usize = 4;
+/// The session's folder, the slug's, `sessions`, home, and the folder that home is in.
+const FOLDERS_OURS: usize = 5;
 
 struct Repairer<'a> {
     disk: &'a dyn Disk,

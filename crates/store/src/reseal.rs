@@ -11,7 +11,9 @@ use std::path::Path;
 
 use crate::chain::{Repair, read_text};
 use crate::disk::{self, Disk, DiskFile, FILE_MODE};
-use crate::log::{Files, SessionLog, SyncError, Trust};
+use crate::errors::SyncError;
+use crate::files::Files;
+use crate::log::{SessionLog, Trust};
 
 impl SessionLog {
     /// Writes the log to a new file that replaces the one whose sync failed with `cause`.

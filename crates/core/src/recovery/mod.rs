@@ -14,6 +14,7 @@ mod rate_limited;
 mod rule;
 mod stale_connection;
 mod transport;
+mod unsign;
 mod unstreamed;
 
 pub use rule::{Facts, Remedy, Rule};
@@ -40,6 +41,13 @@ pub const TURN: &[Rule] = &[
         is_free: true,
         what: "leaves the refused optional part out, for the session, and sends again",
         propose: drop_feature::propose,
+    },
+    Rule {
+        name: "unsign",
+        limit: ONCE,
+        is_free: true,
+        what: "leaves signed thinking out of what is sent, for the session, and sends again",
+        propose: unsign::propose,
     },
 ];
 

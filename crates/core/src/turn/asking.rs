@@ -208,5 +208,6 @@ fn feature_name(feature: Feature) -> &'static str {
         Feature::Streaming => "streaming",
         Feature::Thinking => "thinking",
         Feature::Beta => "a beta",
+        Feature::SignedThinking => "thinking of earlier messages",
     }
 }

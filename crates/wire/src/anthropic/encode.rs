@@ -5,7 +5,7 @@
 //! message, so the roles alternate whatever was left out.
 //! Deliberately not here: what is in a request. Nothing is added but what the API would refuse to miss.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,7 +34,8 @@ pub struct Encoder {
 #[derive(Debug, Default)]
 struct Kept {
     context: Option<(Arc<Context>, Printed)>,
-    fragments: HashMap<MessageId, Arc<Fragment>>,
+    /// With the message each was printed from: a rule may leave out a part of a message and keep its id.
+    fragments: HashMap<MessageId, (Arc<ViewMessage>, Arc<Fragment>)>,
     /// Models that served where another was asked for: a gateway's own names.
     served: Vec<(String, String)>,
 }
@@ -73,10 +74,10 @@ impl Encoder {
         let mut kept = self.kept();
         let printed = kept.printed(&ask.context);
         let fragments = kept.fragments(ask, authority);
-        kept.forget_others(&fragments);
+        kept.forget_others(&ask.messages);
         drop(kept);
 
-        let size: usize = fragments.iter().map(|(_, fragment)| fragment.json.len() + 64).sum();
+        let size: usize = fragments.iter().map(|fragment| fragment.json.len() + 64).sum();
         let mut out =
             String::with_capacity(size + printed.tools.json.len() + printed.system.json.len() + 512);
         write!(out, r#"{{"model":{},"max_tokens":{}"#, quote(&ask.model), ask.max_tokens)
@@ -130,23 +131,28 @@ impl Kept {
     }
 
     /// Returns one fragment a message, in order; messages with nothing to show are left out.
-    fn fragments(&mut self, ask: &Request, authority: &str) -> Vec<(MessageId, Arc<Fragment>)> {
+    fn fragments(&mut self, ask: &Request, authority: &str) -> Vec<Arc<Fragment>> {
         let names = Names::of(&ask.messages);
         let mut all = Vec::with_capacity(ask.messages.len());
         for message in &ask.messages {
             let is_home = self.is_home(message, ask, authority);
             let renamed = names.renamed(message);
             let kept = self.fragments.get(message.id());
-            let fragment = match kept.filter(|kept| kept.is_home == is_home && kept.renamed == renamed) {
-                Some(kept) => kept.clone(),
+            let is_same = |(printed, fragment): &&(Arc<ViewMessage>, Arc<Fragment>)| {
+                fragment.is_home == is_home
+                    && fragment.renamed == renamed
+                    && (Arc::ptr_eq(printed, message) || printed == message)
+            };
+            let fragment = match kept.filter(is_same) {
+                Some((_, fragment)) => fragment.clone(),
                 None => {
                     let fragment = Arc::new(render(message, is_home, renamed, &names));
-                    self.fragments.insert(message.id().clone(), fragment.clone());
+                    self.fragments.insert(message.id().clone(), (message.clone(), fragment.clone()));
                     fragment
                 }
             };
             if !fragment.json.is_empty() {
-                all.push((message.id().clone(), fragment));
+                all.push(fragment);
             }
         }
         all
@@ -155,23 +161,25 @@ impl Kept {
     /// Whether the message goes back to where it came from.
     fn is_home(&self, message: &ViewMessage, ask: &Request, authority: &str) -> bool {
         let ViewMessage::Assistant { origin, .. } = message else { return true };
-        origin.format == FORMAT
+        ask.signed
+            && origin.format == FORMAT
             && origin.endpoint == authority
             && (is_same_model(&ask.model, &origin.model)
                 || self.served.iter().any(|(asked, served)| *asked == ask.model && *served == origin.model))
     }
 
-    fn forget_others(&mut self, shown: &[(MessageId, Arc<Fragment>)]) {
+    fn forget_others(&mut self, shown: &[Arc<ViewMessage>]) {
         if self.fragments.len() <= shown.len() + SPARE_FRAGMENTS_MAX {
             return;
         }
-        self.fragments = shown.iter().cloned().collect();
+        let shown: HashSet<&MessageId> = shown.iter().map(|message| message.id()).collect();
+        self.fragments.retain(|id, _| shown.contains(id));
     }
 }
 
-fn push_messages(out: &mut String, fragments: &[(MessageId, Arc<Fragment>)], cached: bool) {
+fn push_messages(out: &mut String, fragments: &[Arc<Fragment>], cached: bool) {
     let marked = match cached {
-        true => fragments.iter().rposition(|(_, f)| f.role == Role::User && f.mark_at.is_some()),
+        true => fragments.iter().rposition(|f| f.role == Role::User && f.mark_at.is_some()),
         false => None,
     };
     push_blocks(out, fragments, marked);
@@ -181,9 +189,9 @@ fn push_messages(out: &mut String, fragments: &[(MessageId, Arc<Fragment>)], cac
 }
 
 /// Prints all messages but for the end of the last; `marked` is the one whose last block gets the cache mark.
-fn push_blocks(out: &mut String, fragments: &[(MessageId, Arc<Fragment>)], marked: Option<usize>) {
+fn push_blocks(out: &mut String, fragments: &[Arc<Fragment>], marked: Option<usize>) {
     let mut role = None;
-    for (index, (_, fragment)) in fragments.iter().enumerate() {
+    for (index, fragment) in fragments.iter().enumerate() {
         match role {
             Some(last) if last == fragment.role => out.push(','),
             Some(_) => out.push_str("]},"),
