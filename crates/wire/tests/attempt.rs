@@ -1,5 +1,7 @@
 //! One attempt over a scripted transport and a paused clock.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -118,6 +120,7 @@ fn request(streamed: bool) -> Request {
         tool_choice: ToolChoice::Auto,
         streamed,
         cached: true,
+        signed: true,
     }
 }
 
@@ -127,6 +130,11 @@ async fn run(streamed: bool, acts: Vec<Act>) -> Heard {
 
 fn endpoint() -> Endpoint {
     Endpoint::new("https://api.anthropic.com", Credential::ApiKey(Secret::new(KEY)))
+}
+
+/// An attempt can be a task of its own.
+fn must_send<F: Future + Send>(future: F) -> F {
+    future
 }
 
 async fn run_with(streamed: bool, acts: Vec<Act>, cancel: &CancellationToken, endpoint: &Endpoint) -> Heard {
@@ -143,7 +151,9 @@ async fn run_with(streamed: bool, acts: Vec<Act>, cancel: &CancellationToken, en
     };
     let mut deltas = Vec::new();
     let began = Instant::now();
-    let report = attempt(&transport, &Encoder::new(), what, &mut |delta| deltas.push(delta), cancel).await;
+    let encoder = Encoder::new();
+    let mut hear = |delta| deltas.push(delta);
+    let report = must_send(attempt(&transport, &encoder, what, &mut hear, cancel)).await;
     let took_ms = began.elapsed().as_millis();
     let asks = std::mem::take(&mut *asks.lock().unwrap());
     assert!(!format!("{report:?}").contains(KEY), "no report holds the key");

@@ -1,5 +1,7 @@
 //! What statuses, codes and words come to, by the tables of the spec.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use proptest::prelude::*;
 use serde_json::json;
 use yaoki_core::fault::{Failure, Fault, Feature};

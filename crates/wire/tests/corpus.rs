@@ -1,5 +1,7 @@
 //! The lab's streams, cut at every byte, in any chunks, and against their plain twins.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use proptest::prelude::*;
 use yaoki_core::fault::Cut;
 use yaoki_core::json::RawJson;

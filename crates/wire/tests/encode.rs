@@ -1,5 +1,7 @@
 //! Requests as bytes: what is sent, what is left out, and what may never change.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -32,6 +34,7 @@ fn request(messages: Vec<ViewMessage>) -> Request {
         tool_choice: ToolChoice::Auto,
         streamed: true,
         cached: true,
+        signed: true,
     }
 }
 
@@ -194,6 +197,33 @@ fn raw_blocks_go_back_byte_for_byte_to_where_they_came_from_and_nowhere_else() {
                 {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "a"}},
             ])
         );
+    }
+}
+
+#[test]
+fn a_turn_whose_thoughts_cannot_be_sent_goes_on_without_thinking() {
+    let signed = r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#;
+    let turn = |rest: Vec<ViewMessage>| {
+        let mut list = vec![user("m1", "Hi"), assistant("m2", vec![thinking(signed), call("c1", "t1")])];
+        list.push(results("m3", vec![("c1", "t1", CallResult::ok("x"))]));
+        list.extend(rest);
+        list
+    };
+    let second = || {
+        vec![assistant("m4", vec![call("c2", "t2")]), results("m5", vec![("c2", "t2", CallResult::ok("y"))])]
+    };
+    let over = || vec![assistant("m4", vec![text("Done.")]), user("m5", "More")];
+    for (rest, signed, want) in [
+        (vec![], true, true),
+        (vec![], false, false),
+        (second(), true, true),
+        (second(), false, false),
+        (over(), false, true),
+    ] {
+        let ask = Request { thinking: Thinking::Budget(1_024), signed, ..request(turn(rest)) };
+        let sent = encode(&ask);
+        assert_eq!(sent.get("thinking").is_some(), want, "{sent}");
+        assert_eq!(sent.to_string().contains("c2ln"), signed, "{sent}");
     }
 }
 
@@ -393,6 +423,28 @@ fn the_prefix_of_a_round_begins_with_that_of_the_round_before_and_is_what_is_sen
         assert_eq!(marked.replace(r#","cache_control":{"type":"ephemeral"}"#, "").as_bytes(), &sent[..]);
         last = prefix;
     }
+}
+
+#[test]
+fn a_message_that_is_shown_otherwise_under_its_id_is_printed_anew() {
+    let signed = r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#;
+    let encoder = Encoder::new();
+    let list = |blocks| request(vec![user("m1", "Hi"), assistant("m2", blocks), user("m3", "More")]);
+    let with = encoder.encode(&list(vec![thinking(signed), text("Yes.")]), HERE);
+    assert!(String::from_utf8(with.to_vec()).unwrap().contains(signed));
+    let without = encoder.encode(&list(vec![text("Yes.")]), HERE);
+    assert!(!String::from_utf8(without.to_vec()).unwrap().contains(signed));
+}
+
+#[test]
+fn fragments_no_longer_shown_are_forgotten_and_printed_again_the_same() {
+    let encoder = Encoder::new();
+    let first = request(vec![user("m1", "Hi")]);
+    let sent = encoder.encode(&first, HERE);
+    for n in 0..600 {
+        encoder.encode(&request(vec![user(&format!("other{n}"), "Hm")]), HERE);
+    }
+    assert_eq!(encoder.encode(&first, HERE), sent);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The real client against a bare socket that answers, breaks off, or says nothing.
 
 #![cfg(feature = "http")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

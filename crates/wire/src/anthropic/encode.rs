@@ -91,7 +91,9 @@ impl Encoder {
         if !ask.context.tools.is_empty() {
             out.push_str(&tool_choice(&ask.tool_choice));
         }
-        out.push_str(&thinking(ask));
+        if !(matches!(ask.thinking, Thinking::Budget(_)) && is_turn_without_thought(&fragments)) {
+            out.push_str(&thinking(ask));
+        }
         if ask.streamed {
             out.push_str(r#","stream":true"#);
         }
@@ -268,6 +270,21 @@ fn thinking(ask: &Request) -> String {
             format!(r#","thinking":{{"type":"enabled","budget_tokens":{tokens}}}"#)
         }
     }
+}
+
+/// Whether calls are being answered in a turn that did not begin with a thought, or whose thoughts cannot be
+/// sent (another model's, refused signatures). With a budget the API refuses to think on in such a turn.
+fn is_turn_without_thought(fragments: &[Arc<Fragment>]) -> bool {
+    let mut first_answer = None;
+    for round in fragments.chunk_by(|a, b| a.role == b.role).rev() {
+        match round[0].role {
+            Role::Assistant => first_answer = Some(&round[0]),
+            // The person spoke last, or this is where the turn began.
+            Role::User if !round.iter().any(|fragment| fragment.is_results) => break,
+            Role::User => {}
+        }
+    }
+    first_answer.is_some_and(|answer| !answer.starts_in_thought)
 }
 
 /// Returns the id by which the API will know a call whose own id is taken or not fit to send.

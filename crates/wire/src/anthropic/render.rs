@@ -19,6 +19,8 @@ pub(super) enum Role {
 #[derive(Debug)]
 pub(super) struct Fragment {
     pub(super) role: Role,
+    pub(super) is_results: bool,
+    pub(super) starts_in_thought: bool,
     pub(super) json: Box<str>,
     /// Where a cache mark would go into the last block; none where that block may bear none.
     pub(super) mark_at: Option<usize>,
@@ -103,7 +105,9 @@ pub(super) fn render(
     let json = blocks.join(",").into_boxed_str();
     // Every block of a user is one that may bear a mark; of an assistant's, none is ever asked to.
     let mark_at = (role == Role::User).then(|| json.len().checked_sub(1)).flatten();
-    Fragment { role, json, mark_at, is_home, renamed }
+    let is_results = matches!(message, ViewMessage::Results { .. });
+    let starts_in_thought = is_home && starts_in_thought(message) && !json.is_empty();
+    Fragment { role, is_results, starts_in_thought, json, mark_at, is_home, renamed }
 }
 
 fn render_blocks(blocks: &[Block], is_home: bool, names: &Names<'_>) -> Vec<String> {
@@ -136,6 +140,13 @@ fn render_block(block: &Block, is_home: bool, names: &Names<'_>) -> Option<Strin
         // Bound to where they came from, or not for an assistant to say.
         (BlockBody::Thinking { .. } | BlockBody::Media(_) | BlockBody::Other { .. }, None) => None,
     }
+}
+
+/// Whether the first block that is sent is a thought, where thoughts are sent at all.
+fn starts_in_thought(message: &ViewMessage) -> bool {
+    let ViewMessage::Assistant { blocks, .. } = message else { return false };
+    let mut shown = blocks.iter().filter(|block| !is_blank(block));
+    shown.next().is_some_and(is_thought) && !shown.next_back().is_none_or(is_thought)
 }
 
 fn is_thought(block: &Block) -> bool {
