@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use yaoki_core::fault::{Cut, Evidence, Failure, Fault, Silence};
 use yaoki_core::message::Reply;
@@ -22,10 +21,8 @@ use crate::anthropic::{API_VERSION, MESSAGES_PATH};
 use crate::endpoint::{Credential, Endpoint};
 use crate::sse::{self, Decoder};
 use crate::transport::{HttpAnswer, HttpAsk, Method, Transport, TransportError, find_header};
+use crate::watch::{BodyEnd, Watch, drain};
 
-/// After the last event the end of the body is awaited this long, so that the connection can be used again.
-const DRAIN_MS: u64 = 20;
-const DRAIN_BYTES_MAX: usize = 64 << 10;
 /// Of an error's body, no more than this is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
@@ -101,15 +98,6 @@ struct Run<'a> {
     began: Instant,
     first_byte: Option<Instant>,
     request_id: Option<String>,
-}
-
-/// Why no further bytes come.
-enum BodyEnd {
-    Cancelled,
-    Idle,
-    OnlyPings,
-    Failed(TransportError),
-    End,
 }
 
 impl Run<'_> {
@@ -339,70 +327,6 @@ impl Run<'_> {
         let secret = self.what.endpoint.credential.secret();
         Seen { status, headers, body, wall_s: self.what.wall_s, secret }
     }
-}
-
-/// The idle limits of a body.
-struct Watch {
-    limits: Limits,
-    bytes_at: Instant,
-    content_at: Instant,
-}
-
-impl Watch {
-    fn start(limits: Limits) -> Self {
-        let now = Instant::now();
-        Self { limits, bytes_at: now, content_at: now }
-    }
-
-    fn progress(&mut self, is_new: bool) {
-        if is_new {
-            self.content_at = Instant::now();
-        }
-    }
-
-    async fn next(
-        &mut self,
-        answer: &mut HttpAnswer,
-        cancel: &CancellationToken,
-    ) -> Result<bytes::Bytes, BodyEnd> {
-        let idle_at = self.bytes_at + Duration::from_millis(self.limits.idle_ms);
-        let content_at = self.content_at + Duration::from_millis(self.limits.content_idle_ms);
-        // A stream of pings is always ready, and would never let the timer have its turn.
-        if content_at <= Instant::now() {
-            return Err(BodyEnd::OnlyPings);
-        }
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(BodyEnd::Cancelled),
-            chunk = answer.body.next() => match chunk {
-                Some(Ok(chunk)) => {
-                    if !chunk.is_empty() {
-                        self.bytes_at = Instant::now();
-                    }
-                    Ok(chunk)
-                }
-                Some(Err(error)) => Err(BodyEnd::Failed(error)),
-                None => Err(BodyEnd::End),
-            },
-            () = sleep_until(idle_at.min(content_at)) => {
-                Err(if idle_at <= content_at { BodyEnd::Idle } else { BodyEnd::OnlyPings })
-            }
-        }
-    }
-}
-
-async fn drain(answer: &mut HttpAnswer) {
-    let rest = async {
-        let mut left = DRAIN_BYTES_MAX;
-        while let Some(Ok(chunk)) = answer.body.next().await {
-            match left.checked_sub(chunk.len().max(1)) {
-                Some(less) => left = less,
-                None => return,
-            }
-        }
-    };
-    // Whatever comes after the end of the message changes nothing, nor does its not coming.
-    let _ = timeout(Duration::from_millis(DRAIN_MS), rest).await;
 }
 
 fn cancelled() -> Failure {

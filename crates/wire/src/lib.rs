@@ -13,3 +13,4 @@ pub mod models;
 pub mod provider;
 pub mod sse;
 pub mod transport;
+mod watch;
