@@ -91,18 +91,20 @@ pub enum GetError {
 pub struct Blobs {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
+    /// The folder has a durable name. An earlier process may have made it and died, so its being there is no proof.
+    is_folder_kept: bool,
     sync_count: u64,
 }
 
 impl Blobs {
     /// The blobs in `<session folder>/blobs`, which is created when the first comes.
     pub fn of(disk: Arc<dyn Disk>, session_folder: &Path) -> Blobs {
-        Blobs { disk, folder: session_folder.join("blobs"), sync_count: 0 }
+        Blobs { disk, folder: session_folder.join("blobs"), is_folder_kept: false, sync_count: 0 }
     }
 
     /// Stores bytes durably and returns their name.
     ///
-    /// Two syncs for a new blob, none for one that this process stored or that was found whole.
+    /// Two syncs; the first time one more, which makes the name of the folder durable.
     /// Crash: nothing, the whole blob, or a `.part` file that the next put of the same bytes replaces.
     pub fn put(&mut self, bytes: &[u8]) -> Result<BlobRef, PutError> {
         let hash = Hash::of(bytes);
@@ -144,8 +146,7 @@ impl Blobs {
     fn put_as(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.folder.join(name);
         let disk = self.disk.as_ref();
-        let mut folders = disk::create_folder(disk, &self.folder)?;
-        folders.push(self.folder.clone());
+        disk.create_dir_all(&self.folder)?;
         match disk.read(&path) {
             Ok(there) if there == bytes => {
                 // Whole as it is seen; an earlier process may have died before its syncs.
@@ -161,10 +162,12 @@ impl Blobs {
                 }
             }
         }
-        self.sync_count += 1;
-        for folder in folders {
-            disk.sync_dir(&folder)?;
+        disk.sync_dir(&self.folder)?;
+        self.sync_count += 2;
+        if !self.is_folder_kept {
+            disk.sync_dir(&disk::folder_of(&self.folder))?;
             self.sync_count += 1;
+            self.is_folder_kept = true;
         }
         Ok(())
     }
@@ -172,8 +175,17 @@ impl Blobs {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use crate::mem::{Errno, MemDisk, Op, Verdict};
+
+    fn dice(mut state: u64) -> impl FnMut() -> u64 {
+        move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state >> 33
+        }
+    }
 
     fn blobs(disk: &MemDisk) -> Blobs {
         Blobs::of(Arc::new(disk.clone()), Path::new("/s"))
@@ -196,15 +208,11 @@ mod tests {
 
     #[test]
     fn a_blob_survives_every_power_cut_after_its_put() {
-        let mut state = 7u64;
-        let mut dice = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            state >> 33
-        };
-        for _ in 0..50 {
+        for seed in 0..50 {
             let disk = MemDisk::new();
+            disk.poke(Path::new("/s/s.jsonl"), b"");
             let blob = blobs(&disk).put(&[b'x'; 5_000]).unwrap();
-            disk.crash(&mut dice);
+            disk.crash(&mut dice(seed));
             assert_eq!(blobs(&disk).get(&blob).unwrap().len(), 5_000);
         }
     }
@@ -255,16 +263,30 @@ mod tests {
     }
 
     #[test]
-    fn a_new_blob_costs_two_syncs() {
+    fn a_blob_costs_two_syncs_and_the_first_one_more() {
         let disk = MemDisk::new();
-        let mut blobs = blobs(&disk);
-        blobs.put(b"first, with its folders").unwrap();
-        let before = blobs.syncs();
-        disk.set_faults(|call| {
-            assert!(call.op != Op::TryLock);
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = count.clone();
+        disk.set_faults(move |call| {
+            counted.fetch_add(u64::from(matches!(call.op, Op::SyncData | Op::SyncDir)), Ordering::Relaxed);
             Verdict::Go
         });
-        blobs.put(b"second").unwrap();
-        assert_eq!(blobs.syncs() - before, 2);
+        let mut blobs = blobs(&disk);
+        for want in [3, 5, 7] {
+            blobs.put(format!("body {want}").as_bytes()).unwrap();
+            assert_eq!((blobs.syncs(), count.load(Ordering::Relaxed)), (want, want));
+        }
+    }
+
+    #[test]
+    fn a_blob_lasts_in_a_folder_that_another_process_made_and_never_synced() {
+        for seed in 0..20 {
+            let disk = MemDisk::new();
+            disk.poke(Path::new("/s/s.jsonl"), b"");
+            disk.create_dir_all(Path::new("/s/blobs")).unwrap();
+            let blob = blobs(&disk).put(b"body").unwrap();
+            disk.crash(&mut dice(seed));
+            assert_eq!(blobs(&disk).get(&blob).unwrap(), b"body");
+        }
     }
 }

@@ -142,18 +142,15 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Folders above a session's own that hold a name of ours: the slug's, `sessions`, home, and the one home is in.
-const PARENTS_OURS: usize = 4;
-
-/// Creates a folder and returns those that must be synced for it to last, deepest last: the parent of each new one,
-/// and those above that an earlier process may have made and died before it synced them.
+/// Creates a folder and returns those that must be synced for the new ones to last: the parent of each, deepest last.
 pub(crate) fn create_folder(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut parents: Vec<PathBuf> = Vec::new();
-    let mut at = path;
-    while parents.len() < PARENTS_OURS || disk.look(at)?.is_none() {
-        let Some(parent) = at.parent() else { break };
-        parents.push(if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent.to_path_buf() });
-        if parent.as_os_str().is_empty() {
+    let mut parents = Vec::new();
+    let mut at = path.to_path_buf();
+    while disk.look(&at)?.is_none() {
+        let parent = folder_of(&at);
+        let is_top = parent == at || parent == Path::new(".");
+        parents.push(parent.clone());
+        if is_top {
             break;
         }
         at = parent;
@@ -161,4 +158,12 @@ pub(crate) fn create_folder(disk: &dyn Disk, path: &Path) -> io::Result<Vec<Path
     disk.create_dir_all(path)?;
     parents.reverse();
     Ok(parents)
+}
+
+/// Returns the folder that a path is in.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
 }

@@ -11,6 +11,7 @@ pub mod disk;
 mod errors;
 mod files;
 mod findings;
+mod folders;
 mod line;
 mod log;
 pub mod mem;

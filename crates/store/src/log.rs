@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
@@ -17,6 +17,7 @@ use crate::ballast::Ballast;
 use crate::disk::{self, Disk, DiskFile, FILE_MODE, Lock};
 use crate::errors::{AppendError, CreateError, SyncError};
 use crate::files::Files;
+use crate::folders::Folders;
 use crate::line::{FORMAT, LINE_BYTES_MAX, Line, NewLine, Seal, format_of, is_plain, seal};
 
 /// How far a sync goes.
@@ -46,8 +47,7 @@ pub struct SessionLog {
     pub(crate) acknowledged_seq: u64,
     /// The bytes behind `synced`, so that a file that failed can be replaced. Empty with [`Durability::Process`].
     pub(crate) pending: Vec<u8>,
-    /// Folders whose names are not durable yet, from the top.
-    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) folders: Folders,
     pub(crate) sync_count: u64,
     pub(crate) trust: Trust,
     pub(crate) ballast: Ballast,
@@ -104,8 +104,7 @@ impl SessionLog {
         let files = Files::new(folder, session);
         let storage = |source| CreateError::Storage { folder: folder.to_path_buf(), source };
         assert!(header.kind == "header" && format_of(header.data) == Some(FORMAT), "line 1 says its format");
-        let mut folders = disk::create_folder(disk.as_ref(), folder).map_err(storage)?;
-        folders.push(folder.to_path_buf());
+        let folders = Folders::create(disk.as_ref(), folder).map_err(storage)?;
         let lock = match disk.try_lock(&files.lock()).map_err(storage)? {
             Some(lock) => lock,
             None => return Err(CreateError::Locked { session: session.to_owned() }),
@@ -291,15 +290,11 @@ impl SessionLog {
     }
 
     pub(crate) fn sync_folders(&mut self) -> Result<(), SyncError> {
-        while let Some(folder) = self.folders.first() {
-            if let Err(error) = self.disk.sync_dir(folder) {
-                // The names may be lost with all that is behind them, and a second sync proves nothing.
-                self.trust = Trust::Lost;
-                return Err(self.lost(error));
-            }
-            self.folders.remove(0);
-        }
-        Ok(())
+        self.folders.sync(self.disk.as_ref()).map_err(|error| {
+            // The names may be lost with all that is behind them, and a second sync proves nothing.
+            self.trust = Trust::Lost;
+            self.lost(error)
+        })
     }
 
     pub(crate) fn lost(&self, source: io::Error) -> SyncError {

@@ -13,6 +13,7 @@ use crate::disk::{self, Disk, DiskFile, FILE_MODE};
 use crate::errors::{CreateError, OpenError, ReadError};
 use crate::files::Files;
 use crate::findings::Findings;
+use crate::folders::Folders;
 use crate::line::{Line, NewLine};
 use crate::log::{Durability, SessionLog, Synced, Trust};
 use crate::reseal;
@@ -64,6 +65,7 @@ impl SessionLog {
             Repairer { disk: disk.as_ref(), files: &files, ballast: Ballast::of(folder), syncs: 0 };
         let file = repairer.repair(&mut reading, durability).map_err(at("repair the log"))?;
         let Repairer { ballast, syncs, .. } = repairer;
+        let folders = Folders::create(disk.as_ref(), folder).map_err(at("look at the folders"))?;
         let mut log = SessionLog {
             durability,
             epoch: reading.lines.iter().map(|line| line.epoch).max().unwrap_or(0) + 1,
@@ -73,7 +75,7 @@ impl SessionLog {
             synced: Synced::default(),
             acknowledged_seq: 0,
             pending: Vec::new(),
-            folders: unsynced_folders(&reading, folder),
+            folders,
             sync_count: syncs,
             trust: Trust::Whole,
             ballast,
@@ -84,12 +86,6 @@ impl SessionLog {
         };
         if durability == Durability::Disk {
             log.settle();
-            if !log.folders.is_empty() {
-                // Those above are another's, and perhaps not ours to read; a new home may still be just in them.
-                for above in folder.ancestors().skip(FOLDERS_OURS) {
-                    let _ = log.disk.sync_dir(above);
-                }
-            }
             log.sync_folders()?;
         }
         log.acknowledged_seq = log.last_seq;
@@ -139,20 +135,6 @@ pub fn read_only(disk: &dyn Disk, folder: &Path, session: &str) -> Result<(Vec<L
 fn end(reading: &Reading) -> u64 {
     reading.lines.last().map_or(0, |line| line.place + line.raw().len() as u64 + 1)
 }
-
-/// If no line knows of a sync, the folders may never have been synced either.
-fn unsynced_folders(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
-    if reading.lines.iter().any(|line| 0 < line.durable) {
-        return Vec::new();
-    }
-    let mut folders: Vec<PathBuf> = folder.ancestors().take(FOLDERS_OURS).map(Path::to_path_buf).collect();
-    folders.retain(|folder| !folder.as_os_str().is_empty());
-    folders.reverse();
-    folders
-}
-
-/// The session's folder, the slug's, `sessions`, home, and the folder that home is in.
-const FOLDERS_OURS: usize = 5;
 
 struct Repairer<'a> {
     disk: &'a dyn Disk,

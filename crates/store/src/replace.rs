@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::blobs::Hash;
-use crate::disk::{self, Disk, Kind, Meta};
+use crate::disk::{self, Disk, Kind, Meta, folder_of};
 
 /// Links are followed this often, as by Linux.
 const LINKS_MAX: usize = 40;
@@ -220,11 +220,4 @@ fn fill(file: &mut dyn disk::DiskFile, bytes: &[u8], mode: Option<u32>, old: Opt
 
 fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
-}
-
-fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    }
 }

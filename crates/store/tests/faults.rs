@@ -247,6 +247,20 @@ fn a_session_that_was_killed_before_its_first_sync_lasts_once_it_was_opened() {
 }
 
 #[test]
+fn a_session_begun_without_syncs_lasts_once_it_was_opened_with_them() {
+    for seed in 0..50 {
+        let disk = disk();
+        let mut log = create_with(&disk, Durability::Process);
+        log.sync().unwrap();
+        log.append(&[input("a")]).unwrap();
+        log.close().unwrap();
+        drop(open(&disk).unwrap());
+        disk.crash(&mut dice(seed));
+        assert_eq!(open(&disk).unwrap().lines.len(), 2, "seed {seed}");
+    }
+}
+
+#[test]
 fn the_first_failed_sync_moves_the_log_to_a_new_file_and_is_not_tried_again() {
     for verdict in [Verdict::Fail(Errno::Io), Verdict::FailDropping(Errno::Io)] {
         let disk = disk();
