@@ -15,14 +15,14 @@ use yaoki_core::record::{ContextSet, Header, Notice, Opened, Record, RecordError
 use yaoki_core::step::{Input, Now};
 use yaoki_core::turn::Turn;
 use yaoki_store::disk::Disk;
-use yaoki_store::{CreateError, NewLine, SessionLog};
+use yaoki_store::{Blobs, CreateError, NewLine, SessionLog};
 use yaoki_wire::anthropic::encode::Encoder;
 use yaoki_wire::transport::Transport;
 
 use crate::config::{Config, DEFAULT_MODEL, Durability, PermissionMode};
 use crate::drive::{Drive, Hands};
 use crate::executor::Executor;
-use crate::journal::{Journal, JournalError, to_record};
+use crate::journal::{Journal, JournalError, LineError, place_of, to_record};
 use crate::person::Person;
 use crate::prompt::{self, Loaded};
 use crate::world::{self, World};
@@ -162,15 +162,33 @@ impl Agent {
         let seat = Seat { session: SessionId::new(session), folder };
         let opened = SessionLog::open(Arc::clone(&ports.disk), &seat.folder, session, config.durability.into())?;
         let mut turn = Turn::new(config.policy.clone(), config.endpoint.authority());
+        let blobs = Blobs::of(Arc::clone(&ports.disk), &seat.folder);
         let mut outcomes = Vec::new();
+        let mut notices = opened.found.notices();
+        let mut is_whole = opened.found.gaps.is_empty();
         for line in &opened.lines {
-            let Some((place, record)) = to_record(line)? else { continue };
+            let (place, record) = match to_record(line, &blobs) {
+                Ok(Some(found)) => found,
+                Ok(None) => {
+                    turn.skip(place_of(line));
+                    continue;
+                }
+                Err(LineError::Record(error)) => return Err(error.into()),
+                Err(error @ LineError::Body { .. }) => {
+                    notices.push(crate::error_chain(&error));
+                    is_whole = false;
+                    turn.skip(place_of(line));
+                    continue;
+                }
+            };
             turn.replay(place, &record);
             if let Record::Outcome(outcome) = record {
                 outcomes.extend(outcome.post.map(|post| (outcome.op, post)));
             }
         }
-        let notices = opened.found.notices();
+        if !is_whole {
+            turn.distrust();
+        }
         let mut agent = Agent::seated(config, ports, seat, opened.log, turn, opened_at);
         for (op, post) in outcomes {
             if let Some(op) = agent.drive.turn.state().ops.get(&op) {
@@ -183,6 +201,10 @@ impl Agent {
         agent.note_opened(now);
         for what in notices {
             agent.drive.turn.note(Repaired { what }, now);
+        }
+        if agent.drive.turn.state().context.is_none() {
+            let (context, _) = prompt::context(&agent.config, agent.drive.hands.executor.specs(), now.wall_ms);
+            agent.drive.turn.note(ContextSet { context }, now);
         }
         agent.switch_to_config(now, false);
         agent.write_notes()?;
@@ -200,7 +222,8 @@ impl Agent {
             person: ports.person,
             world: Arc::clone(&ports.world),
         };
-        let journal = Journal::new(log, ports.world);
+        let blobs = Blobs::of(ports.disk, &seat.folder);
+        let journal = Journal::new(log, blobs, ports.world);
         let drive = Drive::new(turn, journal, Arc::new(hands), opened);
         Agent { config, drive, seat, found: Found::default(), loaded: Loaded::default() }
     }

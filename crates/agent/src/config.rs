@@ -38,6 +38,10 @@ pub struct Config {
     pub max_turns: Option<u32>,
     /// Name and value of texts that must never be written anywhere.
     pub secrets: Vec<(String, String)>,
+    /// Whether commands see yaoki's own credentials in their environment.
+    pub pass_credentials: bool,
+    /// PEM file of certificate authorities to trust beside the system's.
+    pub ca_bundle: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

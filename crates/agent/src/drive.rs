@@ -150,6 +150,7 @@ impl Drive {
             }
             return false;
         }
+        assert_eq!(self.turn.state().seq_last, self.journal.last_seq(), "machine and log number records alike");
         self.remember_outcomes(&out.records);
         self.forget_durable();
         show.take(out.events, self.journal.last_seq());

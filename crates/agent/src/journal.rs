@@ -9,7 +9,8 @@ use yaoki_core::ids::AgentName;
 use yaoki_core::record::{Record, RecordError};
 use yaoki_core::stamp::rfc3339;
 use yaoki_core::state::Place;
-use yaoki_store::{AppendError, Line, NewLine, SessionLog, SyncError};
+use yaoki_store::blobs::{BLOB_BYTES_MIN, GetError};
+use yaoki_store::{AppendError, BlobRef, Blobs, Line, NewLine, SessionLog, SyncError};
 
 use crate::world::World;
 
@@ -25,13 +26,14 @@ pub enum JournalError {
 /// One open session log.
 pub(crate) struct Journal {
     log: SessionLog,
+    blobs: Blobs,
     world: Arc<dyn World>,
     agent: AgentName,
 }
 
 impl Journal {
-    pub fn new(log: SessionLog, world: Arc<dyn World>) -> Self {
-        Self { log, world, agent: AgentName::main() }
+    pub fn new(log: SessionLog, blobs: Blobs, world: Arc<dyn World>) -> Self {
+        Self { log, blobs, world, agent: AgentName::main() }
     }
 
     /// Appends records in one write, and makes the log durable if asked.
@@ -41,7 +43,7 @@ impl Journal {
     pub fn write(&mut self, records: &[Record], ms: u64, barrier: bool) -> Result<(), JournalError> {
         if !records.is_empty() {
             let at = rfc3339(self.world.wall_ms());
-            let bodies: Vec<String> = records.iter().map(Record::data).collect();
+            let bodies: Vec<String> = records.iter().map(|record| self.body(record.data())).collect();
             let lines: Vec<NewLine<'_>> = records
                 .iter()
                 .zip(&bodies)
@@ -59,6 +61,18 @@ impl Journal {
             self.log.sync()?;
         }
         Ok(())
+    }
+
+    /// A large body goes into a blob, which is on disk before the line that names it. If there is no room for one,
+    /// the line holds the body after all.
+    fn body(&mut self, data: String) -> String {
+        if data.len() <= BLOB_BYTES_MIN {
+            return data;
+        }
+        match self.blobs.put(data.as_bytes()) {
+            Ok(blob) => serde_json::to_string(&blob).expect("plain data"),
+            Err(_) => data,
+        }
     }
 
     pub fn last_seq(&self) -> u64 {
@@ -82,8 +96,41 @@ impl Journal {
     }
 }
 
+/// A line could not be read as a record.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Its body is gone or damaged; the rest of the session is not.
+    #[error("the body of record {seq} ({kind}) cannot be read")]
+    Body {
+        seq: u64,
+        kind: String,
+        #[source]
+        source: GetError,
+    },
+}
+
 /// Reads a line as a record with its place. `None` for types every reader skips.
-pub fn to_record(line: &Line) -> Result<Option<(Place, Record)>, RecordError> {
-    let place = Place { seq: line.seq, epoch: line.epoch as u32, ms: line.ms };
-    Ok(Record::parse(line.kind(), line.data())?.map(|record| (place, record)))
+pub fn to_record(line: &Line, blobs: &Blobs) -> Result<Option<(Place, Record)>, LineError> {
+    let place = place_of(line);
+    let record = match blob_of(line) {
+        None => Record::parse(line.kind(), line.data())?,
+        Some(blob) => {
+            let lost = |source| LineError::Body { seq: line.seq, kind: line.kind().to_owned(), source };
+            let body = blobs.get(&blob).map_err(lost)?;
+            Record::parse(line.kind(), &String::from_utf8_lossy(&body))?
+        }
+    };
+    Ok(record.map(|record| (place, record)))
+}
+
+/// Where a line stands.
+pub(crate) fn place_of(line: &Line) -> Place {
+    Place { seq: line.seq, epoch: line.epoch as u32, ms: line.ms }
+}
+
+/// A body that only names a blob. No record of ours has such members.
+fn blob_of(line: &Line) -> Option<BlobRef> {
+    line.data().starts_with(r#"{"blob":""#).then(|| line.parse().ok()).flatten()
 }

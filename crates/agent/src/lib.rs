@@ -33,9 +33,13 @@ pub mod world;
 
 pub use agent::{Agent, Found, Interrupter, OpenError, Ports, Seat, Status, VERSION};
 pub use config::{Config, DEFAULT_MODEL, Durability, PermissionMode};
-pub use journal::{JournalError, to_record};
+pub use journal::{JournalError, LineError, to_record};
 pub use person::{Answer, Nobody, Person, Question};
 pub use prompt::Loaded;
+#[cfg(feature = "tools")]
+pub use runner::main_from_args as runner_main;
+#[cfg(all(feature = "http", feature = "tools"))]
+pub use standard::StartError;
 pub use yaoki_core as core;
 pub use yaoki_store as store;
 pub use yaoki_wire as wire;

@@ -292,7 +292,11 @@ impl State {
                 self.last_end = Some(end.reason);
                 self.turn = None;
             }
-            Record::Gap(_) => self.gapped(),
+            Record::Gap(gap) => {
+                self.gapped();
+                // Its line stands for all that are missing.
+                self.seq_last = self.seq_last.max(gap.seq_to);
+            }
             Record::Discarded(_)
             | Record::Beat(_)
             | Record::Repaired(_)

@@ -29,13 +29,42 @@ impl Coverage {
 
 /// Where a crash or an interrupt can come: every point at which the agent waits for the outside.
 pub const SITES: [&str; 10] = [
-    "before_send", "before_head", "in_body", "prepare", "before_run", "in_run", "after_run", "ask", "append", "sync",
+    "before_send",
+    "before_head",
+    "in_body",
+    "prepare",
+    "before_run",
+    "in_run",
+    "after_run",
+    "ask",
+    "append",
+    "sync",
 ];
 
 /// Faults of an answer.
 pub const ANSWER_FAULTS: [&str; 22] = [
-    "529", "500", "429", "429_told", "408", "html", "empty", "401", "400", "refuse", "reset", "silent", "cut_fin", "cut_rst",
-    "cut_eof", "stall", "ping_only", "drip", "error_event", "duplicate", "garbage", "unknown_event",
+    "529",
+    "500",
+    "429",
+    "429_told",
+    "408",
+    "html",
+    "empty",
+    "401",
+    "400",
+    "refuse",
+    "reset",
+    "silent",
+    "cut_fin",
+    "cut_rst",
+    "cut_eof",
+    "stall",
+    "ping_only",
+    "drip",
+    "error_event",
+    "duplicate",
+    "garbage",
+    "unknown_event",
 ];
 
 /// Faults of the disk, at the calls that write.
@@ -47,11 +76,20 @@ pub fn wanted() -> Vec<(&'static str, &'static str)> {
     let interrupts = SITES[..8].iter().map(|site| ("interrupt", *site));
     let answers = ANSWER_FAULTS.into_iter().map(|fault| (fault, "answer"));
     let disk = [
-        ("eio", "append"), ("enospc", "append"), ("short", "append"), ("eio_after", "append"),
-        ("eio", "sync"), ("eio_after", "sync"), ("eio_dropping", "sync"),
+        ("eio", "append"),
+        ("enospc", "append"),
+        ("short", "append"),
+        ("eio_after", "append"),
+        ("eio", "sync"),
+        ("eio_after", "sync"),
+        ("eio_dropping", "sync"),
     ];
     let others = [
-        ("deny", "ask"), ("nobody", "ask"), ("runner_killed", "in_run"), ("second_writer", "open"), ("clock_jump", "wall"),
+        ("deny", "ask"),
+        ("nobody", "ask"),
+        ("runner_killed", "in_run"),
+        ("second_writer", "open"),
+        ("clock_jump", "wall"),
     ];
     crashes.chain(interrupts).chain(answers).chain(disk).chain(others).collect()
 }

@@ -26,11 +26,16 @@ pub struct SimExecutor {
 
 impl Executor for SimExecutor {
     fn specs(&self) -> Vec<ToolSpec> {
-        let schema = RawJson::parse(r#"{"type":"object","properties":{"tag":{"type":"string"}},"required":["tag"]}"#);
+        let schema =
+            RawJson::parse(r#"{"type":"object","properties":{"tag":{"type":"string"}},"required":["tag"]}"#);
         let schema = schema.expect("a fixed schema");
         TOOLS
             .iter()
-            .map(|name| ToolSpec { name: (*name).to_owned(), description: format!("does {name}"), schema: schema.clone() })
+            .map(|name| ToolSpec {
+                name: (*name).to_owned(),
+                description: format!("does {name}"),
+                schema: schema.clone(),
+            })
             .collect()
     }
 
@@ -45,7 +50,9 @@ impl Executor for SimExecutor {
             if let Some(broken) = &call.broken {
                 return refused(format!("the input is not JSON: {broken}"));
             }
-            let Some(class) = class_of(&call.tool) else { return refused("it does not fit its schema".to_owned()) };
+            let Some(class) = class_of(&call.tool) else {
+                return refused("it does not fit its schema".to_owned());
+            };
             let tag = tag_of(&call.input);
             let permission = match hash(&tag) % 7 {
                 0 if !class.is_pure() => Judgement::Ask,
@@ -63,7 +70,12 @@ impl Executor for SimExecutor {
         })
     }
 
-    fn run<'a>(&'a self, run: &'a RunStep, progress: Progress<'a>, cancel: CancellationToken) -> BoxFuture<'a, RunReport> {
+    fn run<'a>(
+        &'a self,
+        run: &'a RunStep,
+        progress: Progress<'a>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, RunReport> {
         Box::pin(async move {
             let world = &self.world;
             world.point("before_run").await;

@@ -110,7 +110,8 @@ impl Life<'_> {
             Task::Prompt(text) => Some(agent.prompt(vec![Part::text(text)], &mut on).await),
             Task::Continue => agent.finish(&mut on).await,
         };
-        let is_stored = summary.as_ref().is_none_or(|summary| summary.reason != TerminalReason::StorageFailed);
+        let is_stored =
+            summary.as_ref().is_none_or(|summary| summary.reason != TerminalReason::StorageFailed);
         if is_stored && !self.world.is_dying() {
             self.check_fold(&agent);
         }
@@ -136,7 +137,8 @@ impl Life<'_> {
         self.world.coverage.hit("second_writer", "open");
         let disk = Arc::new(self.disk.clone());
         let session = agent.session_id().as_str();
-        let second = yaoki::store::SessionLog::open(disk, agent.folder(), session, yaoki::store::Durability::Disk);
+        let second =
+            yaoki::store::SessionLog::open(disk, agent.folder(), session, yaoki::store::Durability::Disk);
         let is_locked = matches!(second, Err(yaoki::store::OpenError::Locked { .. }));
         // A disk that fails just now is no second writer either.
         let is_refused = is_locked || matches!(second, Err(yaoki::store::OpenError::Storage { .. }));
@@ -150,9 +152,17 @@ impl Life<'_> {
             Ok(state) if state == *agent.state() => {}
             Ok(state) => {
                 let (left, right) = (format!("{:?}", agent.state()), format!("{state:?}"));
-                let at = left.bytes().zip(right.bytes()).position(|(a, b)| a != b).unwrap_or(left.len().min(right.len()));
-                let around = |text: &str| text.get(at.saturating_sub(80)..).unwrap_or("").chars().take(200).collect::<String>();
-                self.world.verdicts.broken("I5", format!("live …{}… log …{}…", around(&left), around(&right)));
+                let at = left
+                    .bytes()
+                    .zip(right.bytes())
+                    .position(|(a, b)| a != b)
+                    .unwrap_or(left.len().min(right.len()));
+                let around = |text: &str| {
+                    text.get(at.saturating_sub(80)..).unwrap_or("").chars().take(200).collect::<String>()
+                };
+                self.world
+                    .verdicts
+                    .broken("I5", format!("live …{}… log …{}…", around(&left), around(&right)));
             }
             Err(error) => self.world.verdicts.broken("I5", error),
         }
@@ -161,10 +171,12 @@ impl Life<'_> {
 
 /// Rebuilds the state from what is in the log.
 pub fn fold(disk: &MemDisk, folder: &Path, session: &str) -> Result<yaoki::core::state::State, String> {
-    let (lines, _) = yaoki::store::read_only(disk, folder, session).map_err(|error| yaoki::error_chain(&error))?;
+    let (lines, _) =
+        yaoki::store::read_only(disk, folder, session).map_err(|error| yaoki::error_chain(&error))?;
     let mut state = yaoki::core::state::State::default();
+    let blobs = yaoki::store::Blobs::of(Arc::new(disk.clone()), folder);
     for line in &lines {
-        if let Some((place, record)) = yaoki::to_record(line).map_err(|error| yaoki::error_chain(&error))? {
+        if let Some((place, record)) = yaoki::to_record(line, &blobs).map_err(|error| yaoki::error_chain(&error))? {
             state.apply(place, &record);
         }
     }
@@ -206,5 +218,7 @@ fn config() -> Config {
         durability: Durability::Disk,
         max_turns: None,
         secrets: Vec::new(),
+        pass_credentials: false,
+        ca_bundle: None,
     }
 }

@@ -131,7 +131,9 @@ fn report(run: &Run, tally: &Tally, coverage: &Coverage, took: Duration) -> Exit
     for (fault, site, hits) in &rows {
         println!("{fault:<18}  {site:<12}  {hits:>6}");
     }
-    let seen = |pair: &(&str, &str)| rows.iter().find(|(fault, site, _)| (*fault, *site) == *pair).map_or(0, |row| row.2);
+    let seen = |pair: &(&str, &str)| {
+        rows.iter().find(|(fault, site, _)| (*fault, *site) == *pair).map_or(0, |row| row.2)
+    };
     let thin: BTreeSet<_> = wanted().into_iter().filter(|pair| seen(pair) < GATE_HITS).collect();
     if !thin.is_empty() {
         println!("\nhit less than {GATE_HITS} times:");
@@ -149,7 +151,9 @@ fn report(run: &Run, tally: &Tally, coverage: &Coverage, took: Duration) -> Exit
     println!("\n{} violations", tally.failed.len());
     let is_short = run.is_gate && (long < GATE_SCHEDULES || !thin.is_empty());
     if is_short {
-        println!("the gate wants {GATE_SCHEDULES} schedules of {GATE_STEPS} steps and {GATE_HITS} hits of each pair");
+        println!(
+            "the gate wants {GATE_SCHEDULES} schedules of {GATE_STEPS} steps and {GATE_HITS} hits of each pair"
+        );
     }
     if tally.failed.is_empty() && !is_short { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -174,7 +178,9 @@ fn replay(seed: u64) -> ExitCode {
 
 #[cfg(not(mutants))]
 fn mutants(_seconds: u64) -> ExitCode {
-    eprintln!("this build has no mutants; build with RUSTFLAGS=\"--cfg mutants\" into a target folder of its own");
+    eprintln!(
+        "this build has no mutants; build with RUSTFLAGS=\"--cfg mutants\" into a target folder of its own"
+    );
     ExitCode::from(2)
 }
 

@@ -14,7 +14,10 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use yaoki::wire::transport::{HttpAnswer, HttpAsk, Phase, Transport, TransportError, TransportKind};
-use yaoki_lab::{Answer, Block, Fault, HttpAsk as LabAsk, How, Lab, Place, Play, RetryAfter, Script, StatusFault, Step, Verdict};
+use yaoki_lab::{
+    Answer, Block, Fault, How, HttpAsk as LabAsk, Lab, Place, Play, RetryAfter, Script, StatusFault, Step,
+    Verdict,
+};
 
 use crate::coverage::ANSWER_FAULTS;
 use crate::plan::{Plan, Round};
@@ -40,6 +43,7 @@ struct Seen {
     last_fixed: Option<(Value, Value)>,
     /// Which planned call a provider's id stands for.
     tags: BTreeMap<String, String>,
+    is_thought_doubled: bool,
 }
 
 impl SimModel {
@@ -77,14 +81,24 @@ impl SimModel {
             None => Step::answer(self.say(&body)),
         };
         let mut lab = Lab::new(Script::of(vec![step]));
-        let plan = lab.answer(&LabAsk::new("POST", "/v1/messages", &ask.headers, &ask.body).at(0, 1_796_000_000_000));
+        let plan = lab
+            .answer(&LabAsk::new("POST", "/v1/messages", &ask.headers, &ask.body).at(0, 1_796_000_000_000));
         for refusal in lab.report().refused {
+            let mut seen = self.seen();
+            // A doubled piece of a signed thought cannot be told from a good one until it is refused, once.
+            if seen.is_thought_doubled && refusal.message.contains("signature") {
+                seen.is_thought_doubled = false;
+                seen.last_messages.clear();
+                continue;
+            }
+            drop(seen);
             self.world.verdicts.broken("I9", format!("the API refuses a request: {}", refusal.message));
         }
         if let Some((name, _)) = &fault
             && lab.log().iter().any(|entry| matches!(entry.verdict, Verdict::Step { fault: Some(_), .. }))
         {
             self.world.coverage.hit(name, "answer");
+            self.seen().is_thought_doubled |= *name == "duplicate";
         }
         let told_ms = fault.as_ref().filter(|(name, _)| *name == "429_told").map(|_| TOLD_MS);
         self.seen().not_before = told_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
@@ -97,15 +111,19 @@ impl SimModel {
         let mut seen = self.seen();
         if let Some(not_before) = seen.not_before {
             let now = Instant::now();
-            verdicts.hold("I23", now >= not_before, || format!("asked {:?} before the time the server named", not_before - now));
+            verdicts.hold("I23", now >= not_before, || {
+                format!("asked {:?} before the time the server named", not_before - now)
+            });
         }
-        let messages: Vec<Value> = body["messages"].as_array().cloned().unwrap_or_default().into_iter().map(unmarked).collect();
+        let messages: Vec<Value> =
+            body["messages"].as_array().cloned().unwrap_or_default().into_iter().map(unmarked).collect();
         let fixed = (unmarked(body["system"].clone()), unmarked(body["tools"].clone()));
         if let Some(last) = &seen.last_fixed {
             verdicts.hold("I6", *last == fixed, || "system or tools changed within a session".to_owned());
         }
         let is_grown = is_prefix(&seen.last_messages, &messages);
-        verdicts.hold("I6", is_grown, || "a request does not begin with what the one before showed".to_owned());
+        verdicts
+            .hold("I6", is_grown, || "a request does not begin with what the one before showed".to_owned());
         self.check_results(&seen.tags, &messages);
         seen.last_messages = messages;
         seen.last_fixed = Some(fixed);
@@ -116,13 +134,16 @@ impl SimModel {
         for part in messages.iter().flat_map(parts).filter(|part| part["type"] == "tool_result") {
             let id = part["tool_use_id"].as_str().unwrap_or_default();
             let Some(tag) = tags.get(id) else { continue };
-            let text = part["content"].as_str().map(str::to_owned).unwrap_or_else(|| part["content"].to_string());
+            let text =
+                part["content"].as_str().map(str::to_owned).unwrap_or_else(|| part["content"].to_string());
             let is_marked = text.contains("<tool_use_error>") || text.contains("[not started");
             let is_own = is_marked || text.contains(tag.as_str());
             self.world.verdicts.hold("I13", is_own, || format!("the result of {tag} reads {text:?}"));
             let claims = text.contains("ran (");
             let is_true = !claims || self.world.executed(tag) > 0;
-            self.world.verdicts.hold("I13", is_true, || format!("the model is told that {tag} ran, and it did not"));
+            self.world
+                .verdicts
+                .hold("I13", is_true, || format!("the model is told that {tag} ran, and it did not"));
         }
     }
 
@@ -133,8 +154,14 @@ impl SimModel {
         let dice = &self.world.dice;
         let name = *dice.pick(&ANSWER_FAULTS);
         let at = *dice.pick(&[
-            Place::Event(1), Place::Event(3), Place::InText, Place::InToolJson, Place::InThinking, Place::AfterToolBlock,
-            Place::BeforeMessageStop, Place::Byte(dice.below(1_500)),
+            Place::Event(1),
+            Place::Event(3),
+            Place::InText,
+            Place::InToolJson,
+            Place::InThinking,
+            Place::AfterToolBlock,
+            Place::BeforeMessageStop,
+            Place::Byte(dice.below(1_500)),
         ]);
         let at = if is_streamed { at } else { Place::Byte(1 + dice.below(200)) };
         let status = |code| Fault::Status(StatusFault::of(code));
@@ -142,9 +169,10 @@ impl SimModel {
             "529" => status(529),
             "500" => status(500),
             "429" => status(429),
-            "429_told" => {
-                Fault::Status(StatusFault { retry_after: Some(RetryAfter::Ms(TOLD_MS)), ..StatusFault::of(429) })
-            }
+            "429_told" => Fault::Status(StatusFault {
+                retry_after: Some(RetryAfter::Ms(TOLD_MS)),
+                ..StatusFault::of(429)
+            }),
             "408" => status(408),
             "html" => Fault::Status(StatusFault { body: yaoki_lab::Body::Html, ..StatusFault::of(502) }),
             "empty" => Fault::EmptyBody,
@@ -291,10 +319,15 @@ async fn play(world: World, plays: Vec<Play>, in_flight: InFlight) -> Result<Htt
             Some(Play::WaitMs(ms)) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Some(Play::Head { status, headers }) => {
                 let rest: Vec<Play> = plays.collect();
-                let body = stream::unfold(Body { world, rest: rest.into_iter(), _in_flight: in_flight, is_over: false }, next_piece);
+                let body = stream::unfold(
+                    Body { world, rest: rest.into_iter(), _in_flight: in_flight, is_over: false },
+                    next_piece,
+                );
                 return Ok(HttpAnswer { status, headers, body: Box::pin(body) });
             }
-            Some(Play::Refuse | Play::Closed { .. }) => return Err(failed(Phase::Connect, TransportKind::Refused)),
+            Some(Play::Refuse | Play::Closed { .. }) => {
+                return Err(failed(Phase::Connect, TransportKind::Refused));
+            }
             Some(Play::Stall) => std::future::pending().await,
             Some(Play::Reset | Play::Rst | Play::Cut | Play::Bytes(_) | Play::End) | None => {
                 return Err(failed(Phase::BeforeAnswer, TransportKind::Reset));
@@ -332,7 +365,9 @@ async fn next_piece(mut body: Body) -> Option<(Result<Bytes, TransportError>, Bo
                 body.is_over = true;
                 return Some((Err(failed(Phase::Body, TransportKind::Reset)), body));
             }
-            Some(Play::End | Play::Refuse | Play::Closed { .. } | Play::Reset | Play::Head { .. }) | None => return None,
+            Some(Play::End | Play::Refuse | Play::Closed { .. } | Play::Reset | Play::Head { .. }) | None => {
+                return None;
+            }
         }
     }
 }

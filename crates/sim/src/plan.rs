@@ -70,7 +70,12 @@ impl Swarm {
 fn rounds(dice: &Dice, turn: u64) -> Vec<Round> {
     let count = 5 + dice.below(8);
     let mut rounds: Vec<Round> = (0..count).map(|round| tool_round(dice, turn, round)).collect();
-    rounds.push(Round { has_thinking: dice.is(200), text: Some(format!("turn {turn} is done")), calls: Vec::new(), stop: None });
+    rounds.push(Round {
+        has_thinking: dice.is(200),
+        text: Some(format!("turn {turn} is done")),
+        calls: Vec::new(),
+        stop: None,
+    });
     rounds
 }
 
@@ -78,7 +83,11 @@ fn tool_round(dice: &Dice, turn: u64, round: u64) -> Round {
     let is_reading = dice.is(250);
     let calls = (0..1 + dice.below(3))
         .map(|index| PlannedCall {
-            tool: if is_reading { "look" } else { *dice.pick(&["look", "put", "edit", "act", "act", "send", "wrong"]) },
+            tool: if is_reading {
+                "look"
+            } else {
+                *dice.pick(&["look", "put", "edit", "act", "act", "send", "wrong"])
+            },
             tag: format!("t{turn}r{round}c{index}"),
             is_broken: dice.is(20),
         })

@@ -87,7 +87,9 @@ impl Schedule {
                 LifeEnd::Ended(None) if is_accepted => return,
                 // Someone may also give up on the turn and ask for something else.
                 LifeEnd::Died(_) | LifeEnd::Ended(_) if is_accepted && self.world.dice.is(150) => return,
-                LifeEnd::Died(_) | LifeEnd::NotOpened(_) | LifeEnd::Ended(_) if is_accepted => task = Task::Continue,
+                LifeEnd::Died(_) | LifeEnd::NotOpened(_) | LifeEnd::Ended(_) if is_accepted => {
+                    task = Task::Continue
+                }
                 LifeEnd::Died(_) | LifeEnd::NotOpened(_) | LifeEnd::Ended(_) => {}
             }
         }
@@ -96,8 +98,11 @@ impl Schedule {
     /// When faults have ceased, a stored session can always go on.
     async fn last_turn(&mut self) {
         let end = self.live(Task::Prompt(LAST_PROMPT.to_owned())).await;
-        let is_good = matches!(&end, LifeEnd::Ended(Some(summary)) if summary.reason == TerminalReason::Completed);
-        self.world.verdicts.hold("I26", is_good, || format!("without any fault the session does not go on: {end:?}"));
+        let is_good =
+            matches!(&end, LifeEnd::Ended(Some(summary)) if summary.reason == TerminalReason::Completed);
+        self.world
+            .verdicts
+            .hold("I26", is_good, || format!("without any fault the session does not go on: {end:?}"));
     }
 
     async fn live(&mut self, task: Task) -> LifeEnd {
@@ -129,7 +134,10 @@ impl Schedule {
             }
         }
         if let Some(task) = told {
-            let held = self.records().last().map(|(seq, epoch, record)| format!("{seq} (epoch {epoch}) {}", record.kind()));
+            let held = self
+                .records()
+                .last()
+                .map(|(seq, epoch, record)| format!("{seq} (epoch {epoch}) {}", record.kind()));
             let end = match &end {
                 LifeEnd::Ended(Some(summary)) => format!("{:?} {:?}", summary.reason, summary.error),
                 other => format!("{other:?}"),
@@ -143,7 +151,8 @@ impl Schedule {
     fn folder(&self) -> Option<(PathBuf, &str)> {
         let session = self.session.as_deref()?;
         let name = format!("{session}.jsonl");
-        let log = self.disk.paths().into_iter().find(|path| path.file_name().is_some_and(|file| *file == *name))?;
+        let log =
+            self.disk.paths().into_iter().find(|path| path.file_name().is_some_and(|file| *file == *name))?;
         Some((log.parent()?.to_owned(), session))
     }
 
@@ -154,13 +163,16 @@ impl Schedule {
         let lines = match yaoki::store::read_only(&still, &folder, session) {
             Ok((lines, _)) => lines,
             Err(error) => {
-                self.world.verdicts.broken("I1", format!("the log cannot be read: {}", yaoki::error_chain(&error)));
+                self.world
+                    .verdicts
+                    .broken("I1", format!("the log cannot be read: {}", yaoki::error_chain(&error)));
                 return Vec::new();
             }
         };
+        let blobs = yaoki::store::Blobs::of(Arc::new(still), &folder);
         lines
             .iter()
-            .filter_map(|line| yaoki::to_record(line).ok().flatten())
+            .filter_map(|line| yaoki::to_record(line, &blobs).ok().flatten())
             .map(|(place, record)| (place.seq, place.epoch, record))
             .collect()
     }
@@ -169,14 +181,21 @@ impl Schedule {
     fn check_acks(&mut self) {
         let records = self.records();
         let verdicts = &self.world.verdicts;
-        let count = |is: fn(&Record) -> bool| records.iter().filter(|(_, _, record)| is(record)).count() as u64;
+        let count =
+            |is: fn(&Record) -> bool| records.iter().filter(|(_, _, record)| is(record)).count() as u64;
         let inputs = count(|record| matches!(record, Record::InputGiven(_)));
         let ends = count(|record| matches!(record, Record::TurnEnd(_)));
-        verdicts.hold("I1", inputs >= self.acks.inputs, || format!("{} prompts accepted, {inputs} kept", self.acks.inputs));
-        verdicts.hold("I1", ends >= self.acks.ends, || format!("{} turns told as ended, {ends} kept", self.acks.ends));
+        verdicts.hold("I1", inputs >= self.acks.inputs, || {
+            format!("{} prompts accepted, {inputs} kept", self.acks.inputs)
+        });
+        verdicts.hold("I1", ends >= self.acks.ends, || {
+            format!("{} turns told as ended, {ends} kept", self.acks.ends)
+        });
         verdicts.hold("I25", ends <= inputs, || format!("{inputs} prompts and {ends} ends"));
         for op in &self.acks.ops {
-            let is_kept = records.iter().any(|(_, _, record)| matches!(record, Record::Outcome(outcome) if outcome.op == *op));
+            let is_kept = records
+                .iter()
+                .any(|(_, _, record)| matches!(record, Record::Outcome(outcome) if outcome.op == *op));
             verdicts.hold("I1", is_kept, || format!("the outcome of {op} was shown and is lost"));
         }
     }
@@ -196,7 +215,8 @@ impl Schedule {
             seq_last = *seq;
             match record {
                 Record::InputGiven(_) => {
-                    verdicts.hold("I25", !is_turn_open, || format!("a turn opened at {seq} inside another one"));
+                    verdicts
+                        .hold("I25", !is_turn_open, || format!("a turn opened at {seq} inside another one"));
                     is_turn_open = true;
                 }
                 Record::TurnEnd(_) => {
@@ -208,7 +228,9 @@ impl Schedule {
                 }
                 Record::Started(started) => {
                     let is_covered = permitted.get(&started.op) == Some(epoch);
-                    verdicts.hold("I18", is_covered, || format!("{} started in epoch {epoch} without permission in it", started.op));
+                    verdicts.hold("I18", is_covered, || {
+                        format!("{} started in epoch {epoch} without permission in it", started.op)
+                    });
                     open.insert(started.op, *seq);
                 }
                 Record::Outcome(outcome) => drop(open.remove(&outcome.op)),
@@ -226,7 +248,8 @@ impl Schedule {
             verdicts.broken("I16", format!("{op} started at {seq} and nothing says how it ended"));
         }
         for (request, count) in retries {
-            verdicts.hold("I21", count <= RETRIES_MAX, || format!("request {request} was retried {count} times"));
+            verdicts
+                .hold("I21", count <= RETRIES_MAX, || format!("request {request} was retried {count} times"));
         }
         for (request, count) in attempts {
             let bound = RETRIES_MAX + 4 + self.lives;
@@ -247,8 +270,13 @@ impl Schedule {
     }
 
     fn trace(&self) -> u64 {
-        let bytes = self.folder().and_then(|(folder, session)| self.disk.peek(&folder.join(format!("{session}.jsonl"))));
-        bytes.unwrap_or_default().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+        let bytes = self
+            .folder()
+            .and_then(|(folder, session)| self.disk.peek(&folder.join(format!("{session}.jsonl"))));
+        bytes
+            .unwrap_or_default()
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
     }
 }
 
@@ -263,7 +291,8 @@ fn arm(disk: &MemDisk, world: &World) {
         if world.is_dying() {
             return Verdict::Fail(Errno::Io);
         }
-        let is_log = call.path.starts_with(HOME) && call.path.extension().is_some_and(|extension| extension == "jsonl");
+        let is_log = call.path.starts_with(HOME)
+            && call.path.extension().is_some_and(|extension| extension == "jsonl");
         let site = match call.op {
             Op::Append if is_log => "append",
             Op::SyncData if is_log => "sync",
@@ -272,13 +301,19 @@ fn arm(disk: &MemDisk, world: &World) {
         if world.point_in_disk(site) {
             // The write may be caught half-way.
             let torn = 1 + world.dice.below(call.bytes.max(1) as u64) as usize;
-            return if world.dice.is(500) && call.op == Op::Append { Verdict::Short(torn) } else { Verdict::Fail(Errno::Io) };
+            return if world.dice.is(500) && call.op == Op::Append {
+                Verdict::Short(torn)
+            } else {
+                Verdict::Fail(Errno::Io)
+            };
         }
         if !world.may_fault(world.swarm.disk_faults) {
             return Verdict::Go;
         }
         let (name, verdict) = match (call.op, world.dice.below(4)) {
-            (Op::Append, 0) => ("short", Verdict::Short(1 + world.dice.below(call.bytes.max(1) as u64) as usize)),
+            (Op::Append, 0) => {
+                ("short", Verdict::Short(1 + world.dice.below(call.bytes.max(1) as u64) as usize))
+            }
             (Op::Append, 1) => ("enospc", Verdict::Fail(Errno::NoSpace)),
             (Op::Append, 2) => ("eio", Verdict::Fail(Errno::Io)),
             (Op::Append, _) => ("eio_after", Verdict::FailAfter(Errno::Io)),

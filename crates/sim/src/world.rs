@@ -68,7 +68,9 @@ pub enum Death {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpState {
     Running,
-    Exited { text: String },
+    Exited {
+        text: String,
+    },
     /// The runner died.
     Lost,
 }
@@ -220,7 +222,15 @@ impl World {
     }
 
     /// Starts a command under a runner, which lives on without the agent. At most once per ticket.
-    pub fn start_command(&self, op: OpId, tag: String, class: EffectClass, key: String, before_ms: u64, after_ms: u64) {
+    pub fn start_command(
+        &self,
+        op: OpId,
+        tag: String,
+        class: EffectClass,
+        key: String,
+        before_ms: u64,
+        after_ms: u64,
+    ) {
         let mut state = self.state();
         if state.ops.contains_key(&op) {
             drop(state);

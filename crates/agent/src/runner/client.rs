@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::files::{Claim, ExitReport, Hello, RunFolder, Ticket};
 use super::frame::{Frames, Kind};
+use super::spool::News;
 use super::supervise::STOP_BYTE;
 use super::{RUNNER_ARG, spool};
 use crate::executor::Progress;
@@ -63,9 +64,13 @@ pub enum LaunchError {
 pub enum Ending {
     Exited(Box<ExitReport>),
     /// It was certainly not executed.
-    NeverRan { why: String },
+    NeverRan {
+        why: String,
+    },
     /// Its runner is gone without a word; it may have happened.
-    Lost { why: String },
+    Lost {
+        why: String,
+    },
 }
 
 /// What became of a run, seen from outside.
@@ -112,8 +117,7 @@ impl Launch<'_> {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        let mut child =
-            spawned.map_err(|source| LaunchError::Spawn { cwd: self.cwd.to_owned(), source })?;
+        let mut child = spawned.map_err(|source| LaunchError::Spawn { cwd: self.cwd.to_owned(), source })?;
         let mut to_runner = child.stdin.take().expect("piped above");
         let from_runner = child.stdout.take().expect("piped above");
         // A runner that died already shows it on the other pipe.
@@ -265,6 +269,16 @@ pub async fn attach(folder: &RunFolder, progress: Progress<'_>, stop: &Cancellat
             }
         }
     }
+}
+
+/// Reads what a run's stream at `base` carried since `offset`; see [`spool::read_new`].
+pub fn read_new(base: &Path, offset: u64, goes_on: bool) -> io::Result<News> {
+    spool::read_new(base, SPOOL_BYTES_MAX, offset, goes_on)
+}
+
+/// Copies everything that is kept of a run's stream at `base` to the file `to`.
+pub fn keep_whole(base: &Path, to: &Path) -> io::Result<()> {
+    spool::keep_whole(base, SPOOL_BYTES_MAX, to)
 }
 
 /// Whether anything of the run still lives: its command, or what the command left behind.

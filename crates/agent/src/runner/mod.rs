@@ -15,10 +15,12 @@ mod redact;
 mod spool;
 mod supervise;
 
-pub use client::{Ending, Launch, LaunchError, Running, State, attach, cancel, is_alive, state};
+pub use client::{
+    Ending, Launch, LaunchError, Running, State, attach, cancel, is_alive, keep_whole, read_new, state,
+};
 pub use files::{End, Excerpt, ExitReport, RunFolder, Stop};
 pub use redact::{Redactor, SECRET_BYTES_MIN};
-pub use spool::read_from;
+pub use spool::News;
 pub use supervise::main_from_args;
 
 /// The argument that makes the binary a runner.

@@ -15,6 +15,7 @@ use super::files::Excerpt;
 const HEAD_BYTES: usize = 80_000;
 /// Enough for 10,000 characters of any length.
 const TAIL_BYTES: usize = 40_000;
+const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy)]
 struct Layout {
@@ -166,6 +167,57 @@ fn oldest_part_after(base: &Path, wanted: Option<u64>) -> io::Result<Option<u64>
     Ok(oldest)
 }
 
+/// What a stream carried since a reader last looked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct News {
+    pub excerpt: Excerpt,
+    /// Where to read on.
+    pub next: u64,
+}
+
+/// Reads everything from `offset` to the end of what there is so far, as an excerpt. With `goes_on`, a
+/// character of which only the beginning is there waits for the next look.
+pub fn read_new(base: &Path, bytes_max: u64, offset: u64, goes_on: bool) -> io::Result<News> {
+    let mut capture = Capture::default();
+    let mut at = offset;
+    loop {
+        let mut piece = read_from(base, bytes_max, at, CHUNK_BYTES)?;
+        let count = piece.bytes.len();
+        if goes_on && count < CHUNK_BYTES {
+            piece.bytes.truncate(whole_chars_end(&piece.bytes));
+        }
+        if piece.bytes.is_empty() {
+            return Ok(News { excerpt: capture.excerpt(), next: at });
+        }
+        // What is no longer kept counts, so that the gap is told.
+        capture.skip(piece.skipped);
+        capture.push(&piece.bytes);
+        at = piece.next - (count - piece.bytes.len()) as u64;
+    }
+}
+
+/// Copies everything that is kept of the stream at `base` to the file `to`.
+pub fn keep_whole(base: &Path, bytes_max: u64, to: &Path) -> io::Result<()> {
+    let _ = std::fs::remove_file(to);
+    let is_one_file = oldest_part_after(base, None)?.is_none();
+    if is_one_file && std::fs::hard_link(base, to).is_ok() {
+        return Ok(());
+    }
+    let mut file = File::create(to)?;
+    let mut at = 0;
+    loop {
+        let piece = read_from(base, bytes_max, at, CHUNK_BYTES)?;
+        if piece.bytes.is_empty() {
+            return Ok(());
+        }
+        if piece.skipped > 0 {
+            writeln!(file, "\n\n[{} bytes were not kept]\n", piece.skipped)?;
+        }
+        file.write_all(&piece.bytes)?;
+        at = piece.next;
+    }
+}
+
 /// Beginning and end of a stream, in memory.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
@@ -173,19 +225,30 @@ pub(super) struct Capture {
     tail: VecDeque<u8>,
     bytes: u64,
     chars: u64,
+    is_closed: bool,
 }
 
 impl Capture {
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.bytes += piece.len() as u64;
         self.chars += piece.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u64;
-        let room = HEAD_BYTES - self.head.len();
+        let room = if self.is_closed { 0 } else { HEAD_BYTES - self.head.len() };
         let (head, rest) = piece.split_at(room.min(piece.len()));
         self.head.extend_from_slice(head);
         let rest = &rest[rest.len().saturating_sub(TAIL_BYTES)..];
         let over = (self.tail.len() + rest.len()).saturating_sub(TAIL_BYTES);
         self.tail.drain(..over);
         self.tail.extend(rest);
+    }
+
+    /// Counts bytes that nobody can show any more.
+    fn skip(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.bytes += bytes;
+            self.chars += bytes;
+            // Nothing after the gap may join what is before it.
+            self.is_closed = true;
+        }
     }
 
     /// Text of what was kept; cut only between characters, odd bytes shown as the replacement character.

@@ -364,11 +364,8 @@ impl Supervisor<'_> {
     }
 
     fn are_others_left(&self) -> bool {
-        children::are_left(self.shell, self.nobody_left)
-            && !self
-                .stopping
-                .as_ref()
-                .is_some_and(|stopping| stopping.since.elapsed() > TERM_GRACE + KILL_GRACE)
+        let is_given_up = |stopping: &Stopping| stopping.since.elapsed() > TERM_GRACE + KILL_GRACE;
+        children::are_left(self.shell, self.nobody_left) && !self.stopping.as_ref().is_some_and(is_given_up)
     }
 
     /// Whether the call has come to its end.

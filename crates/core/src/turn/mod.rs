@@ -50,6 +50,8 @@ pub struct Turn {
     /// Prompts that came while a turn was open, oldest first.
     next_prompts: VecDeque<InputGiven>,
     is_dead: bool,
+    /// No record is missing, so an operation without traces did not run.
+    is_whole: bool,
     /// Effectful records written since the last barrier, or read from a log that may not have been synced.
     is_dirty: bool,
     /// Records of an earlier process were read, and what it left open has not been looked at.
@@ -75,6 +77,8 @@ enum StopCause {
     Person,
     /// The process that ran this turn died, and something else was asked.
     Died,
+    /// Something else was asked while it ran.
+    Replaced,
     /// An effect's outcome is unknown, and policy says to stop.
     Undecided,
 }
@@ -116,6 +120,7 @@ impl Turn {
             stopping: None,
             next_prompts: VecDeque::new(),
             is_dead: false,
+            is_whole: true,
             is_dirty: false,
             has_leftovers: false,
         }
@@ -141,6 +146,11 @@ impl Turn {
     pub fn note(&mut self, record: impl Into<Record>, now: Now) {
         self.now = now;
         self.write(record);
+    }
+
+    /// Part of the log is missing: what looks as if it never ran may only have lost its traces.
+    pub fn distrust(&mut self) {
+        self.is_whole = false;
     }
 
     /// Whether a turn has begun and not ended. Once the log is lost there is none: nothing goes on.
@@ -221,8 +231,10 @@ impl Turn {
 
     fn prompted(&mut self, input: InputGiven) {
         if self.has_open_turn() {
+            // Somebody who performs nothing has only read of this turn.
+            let cause = if self.performing.is_empty() { StopCause::Died } else { StopCause::Replaced };
             self.next_prompts.push_back(input);
-            self.stop(StopCause::Died);
+            self.stop(cause);
         } else {
             self.begin(input);
         }
@@ -319,11 +331,12 @@ impl Turn {
         // While a request is open, the calls of the message before it are long answered.
         let is_at_calls =
             self.state.turn.as_ref().is_some_and(|turn| turn.request.is_none() && !turn.calls.is_empty());
+        let cancelled =
+            if is_at_calls { TerminalReason::CancelledTools } else { TerminalReason::CancelledStreaming };
         let (reason, error) = match cause {
-            StopCause::Person if is_at_calls => {
-                (TerminalReason::CancelledTools, "interrupted while tools ran")
-            }
-            StopCause::Person => (TerminalReason::CancelledStreaming, "interrupted"),
+            StopCause::Person if is_at_calls => (cancelled, "interrupted while tools ran"),
+            StopCause::Person => (cancelled, "interrupted"),
+            StopCause::Replaced => (cancelled, "another prompt came before this turn ended"),
             StopCause::Died => {
                 (TerminalReason::Interrupted, "the process that ran this turn ended before it did")
             }
@@ -359,6 +372,12 @@ impl Turn {
     fn looked(&mut self, op: OpId, finding: Finding) {
         let Some(found) = self.state.ops.get(&op) else { return };
         let class = found.intent.class;
+        let finding = match finding {
+            Finding::NeverRan if !self.is_whole => {
+                Finding::Nothing { why: "part of the log is missing".to_owned() }
+            }
+            other => other,
+        };
         match finding {
             Finding::Ended(report) => self.ran(op, report),
             Finding::NeverRan => self.reopen(op, "probe", Verdict::Not),
@@ -486,6 +505,7 @@ impl Turn {
 fn not_started(cause: StopCause) -> CallResult {
     CallResult::error(match cause {
         StopCause::Person => "[not started: interrupted by the user before this call ran]",
+        StopCause::Replaced => "[not started: another prompt came before this call ran]",
         StopCause::Died => "[not started: the process ended before this call ran]",
         StopCause::Undecided => "[not started: the turn stopped at an operation whose outcome is not known]",
     })

@@ -1,0 +1,233 @@
+//! May a call run? Rules first, then the mode; what neither decides, a person does.
+//!
+//! Order: a rule that denies, a rule that asks, a rule that allows, the mode. A rule on commands allows a
+//! compound only if it holds for every simple command in it, and denies if it holds for any piece.
+
+use std::path::{Path, PathBuf};
+
+use yaoki_core::step::Judgement;
+
+use super::commands;
+use super::rules::{Rule, RuleError};
+use crate::config::PermissionMode;
+
+/// What a call touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// Nothing outside the session.
+    Session,
+    /// Reads below this path.
+    Reads(PathBuf),
+    /// Changes this file.
+    Edits(PathBuf),
+    /// Runs this shell command.
+    Command(String),
+}
+
+/// Judges calls. Asked again before each run that was judged before another effect.
+pub trait PermissionPolicy: Send + Sync {
+    fn judge(&self, tool: &str, subject: &Subject) -> Judgement;
+}
+
+/// Mode and rules, in the words of Claude Code's settings.
+#[derive(Debug, Clone)]
+pub struct RuleSet {
+    mode: PermissionMode,
+    cwd: PathBuf,
+    /// Folders that count as inside besides `cwd`.
+    also_inside: Vec<PathBuf>,
+    deny: Vec<Rule>,
+    ask: Vec<Rule>,
+    allow: Vec<Rule>,
+}
+
+impl RuleSet {
+    pub fn new(mode: PermissionMode, cwd: impl Into<PathBuf>) -> Self {
+        let (also_inside, deny, ask, allow) = Default::default();
+        Self { mode, cwd: super::paths::resolved(&cwd.into()), also_inside, deny, ask, allow }
+    }
+
+    /// Adds rules such as `Bash(git push:*)`. Errors: the first that cannot be read, with its reason.
+    pub fn with_rules(
+        mut self,
+        allow: &[String],
+        ask: &[String],
+        deny: &[String],
+    ) -> Result<Self, RuleError> {
+        let read = |texts: &[String], into: &mut Vec<Rule>| -> Result<(), RuleError> {
+            for text in texts {
+                into.push(Rule::parse(text, &self.cwd)?);
+            }
+            Ok(())
+        };
+        read(allow, &mut self.allow)?;
+        read(ask, &mut self.ask)?;
+        read(deny, &mut self.deny)?;
+        Ok(self)
+    }
+
+    /// Lets tools read below this folder as if it were inside the working folder.
+    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.also_inside.push(super::paths::resolved(&folder.into()));
+        self
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        // A link inside may lead outside.
+        let real = super::paths::resolved(path);
+        real.starts_with(&self.cwd) || self.also_inside.iter().any(|folder| real.starts_with(folder))
+    }
+
+    fn mode_allows(&self, subject: &Subject) -> bool {
+        use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+        match (self.mode, subject) {
+            (BypassPermissions, _) => true,
+            (_, Subject::Session) => true,
+            (_, Subject::Reads(path)) => self.is_inside(path),
+            (AcceptEdits, Subject::Edits(path)) => self.is_inside(path),
+            (Default | DontAsk | Plan, Subject::Edits(_)) => false,
+            (Default | DontAsk | Plan | AcceptEdits, Subject::Command(_)) => false,
+        }
+    }
+}
+
+impl PermissionPolicy for RuleSet {
+    fn judge(&self, tool: &str, subject: &Subject) -> Judgement {
+        let rule = |by: &str| Judgement::Allow { by: by.to_owned() };
+        if let Some(found) = self.deny.iter().find(|rule| rule.touches(tool, subject)) {
+            return Judgement::Deny {
+                by: "rule".to_owned(),
+                reason: format!("Permission to use {tool} was denied by the rule {found}"),
+            };
+        }
+        if self.mode != PermissionMode::BypassPermissions
+            && self.ask.iter().any(|rule| rule.touches(tool, subject))
+        {
+            return self.asked(tool);
+        }
+        if self.rules_allow(tool, subject) {
+            return rule("rule");
+        }
+        if self.mode_allows(subject) {
+            return rule("mode");
+        }
+        self.asked(tool)
+    }
+}
+
+impl RuleSet {
+    fn asked(&self, tool: &str) -> Judgement {
+        let reason = match self.mode {
+            PermissionMode::Plan => format!(
+                "Permission to use {tool} was denied: in plan mode nothing is changed. Finish the plan first"
+            ),
+            PermissionMode::DontAsk => format!(
+                "Permission to use {tool} was denied: no rule allows it and the mode is dontAsk, so nobody is asked"
+            ),
+            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::BypassPermissions => {
+                return Judgement::Ask;
+            }
+        };
+        Judgement::Deny { by: "mode".to_owned(), reason }
+    }
+
+    fn rules_allow(&self, tool: &str, subject: &Subject) -> bool {
+        match subject {
+            Subject::Command(line) => {
+                self.allow.iter().any(|rule| rule.covers_all(tool))
+                    || commands::simple_commands(line).is_some_and(|commands| {
+                        let holds = |words: &Vec<String>| {
+                            self.allow.iter().any(|rule| rule.covers_command(tool, &words.join(" ")))
+                        };
+                        commands.iter().all(holds)
+                    })
+            }
+            Subject::Session | Subject::Reads(_) | Subject::Edits(_) => {
+                self.allow.iter().any(|rule| rule.touches(tool, subject))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> RuleSet {
+        let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        RuleSet::new(mode, "/srv/here").with_rules(&own(allow), &[], &own(deny)).unwrap()
+    }
+
+    fn verdict(rules: &RuleSet, tool: &str, subject: Subject) -> String {
+        match rules.judge(tool, &subject) {
+            Judgement::Allow { by } => format!("allow by {by}"),
+            Judgement::Ask => "ask".to_owned(),
+            Judgement::Deny { by, .. } => format!("deny by {by}"),
+        }
+    }
+
+    #[test]
+    fn the_mode_decides_where_no_rule_does() {
+        let read = || Subject::Reads("/srv/here/a".into());
+        let read_outside = || Subject::Reads("/etc/hosts".into());
+        let edit = || Subject::Edits("/srv/here/a".into());
+        let edit_outside = || Subject::Edits("/srv/there".into());
+        let command = || Subject::Command("ls".to_owned());
+        use PermissionMode::*;
+        for (mode, want) in [
+            (Default, ["allow by mode", "ask", "ask", "ask", "ask"]),
+            (AcceptEdits, ["allow by mode", "ask", "allow by mode", "ask", "ask"]),
+            (Plan, ["allow by mode", "deny by mode", "deny by mode", "deny by mode", "deny by mode"]),
+            (DontAsk, ["allow by mode", "deny by mode", "deny by mode", "deny by mode", "deny by mode"]),
+            (BypassPermissions, ["allow by mode"; 5]),
+        ] {
+            let rules = rules(mode, &[], &[]);
+            let got = [
+                verdict(&rules, "Read", read()),
+                verdict(&rules, "Read", read_outside()),
+                verdict(&rules, "Edit", edit()),
+                verdict(&rules, "Write", edit_outside()),
+                verdict(&rules, "Bash", command()),
+            ];
+            assert_eq!(got, want, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_rule_allows_a_compound_only_if_it_holds_for_every_part() {
+        let rules = rules(PermissionMode::Default, &["Bash(git push:*)", "Bash(ls)"], &[]);
+        for (line, want) in [
+            ("git push", "allow by rule"),
+            ("git push origin main", "allow by rule"),
+            ("git push && ls", "allow by rule"),
+            ("git pushy", "ask"),
+            ("git push && rm -rf x", "ask"),
+            ("git push $(rm -rf x)", "ask"),
+            ("git push; rm x", "ask"),
+            ("ls -l", "ask"),
+            ("git push > x", "ask"),
+        ] {
+            assert_eq!(verdict(&rules, "Bash", Subject::Command(line.to_owned())), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_denies_wins_always() {
+        let rules = rules(
+            PermissionMode::BypassPermissions,
+            &["Bash", "Edit"],
+            &["Bash(git push:*)", "Edit(secret/**)", "Read(//etc/**)"],
+        );
+        for (tool, subject, want) in [
+            ("Bash", Subject::Command("ls && git push".to_owned()), "deny by rule"),
+            ("Bash", Subject::Command("echo $(git push)".to_owned()), "deny by rule"),
+            ("Bash", Subject::Command("git pull".to_owned()), "allow by rule"),
+            ("Edit", Subject::Edits("/srv/here/secret/a".into()), "deny by rule"),
+            ("Write", Subject::Edits("/srv/here/secret/a".into()), "deny by rule"),
+            ("Write", Subject::Edits("/srv/here/open/a".into()), "allow by rule"),
+            ("Grep", Subject::Reads("/etc/hosts".into()), "deny by rule"),
+        ] {
+            assert_eq!(verdict(&rules, tool, subject.clone()), want, "{tool} {subject:?}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! One permission rule: `Bash`, `Bash(git push:*)`, `Edit(src/**)`, `Read(//etc/**)`.
+//!
+//! A rule on `Edit` holds for every tool that changes files, one on `Read` for every tool that reads them.
+//! Paths are globs against the working folder; `//x` is absolute. `cmd:*` is a prefix of whole words.
+
+use std::fmt;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::commands;
+use super::permission::Subject;
+
+const EDITORS: [&str; 2] = ["Edit", "Write"];
+const READERS: [&str; 3] = ["Read", "Grep", "Glob"];
+
+#[derive(Debug, thiserror::Error)]
+#[error("the permission rule {rule:?} {why}")]
+pub struct RuleError {
+    rule: String,
+    why: String,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    text: String,
+    tool: String,
+    scope: Scope,
+}
+
+#[derive(Debug, Clone)]
+enum Scope {
+    All,
+    /// This command, or with `is_prefix` this and anything behind it.
+    Command {
+        text: String,
+        is_prefix: bool,
+    },
+    Path(GlobMatcher),
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Rule {
+    pub(super) fn parse(text: &str, cwd: &Path) -> Result<Self, RuleError> {
+        let wrong = |why: &str| RuleError { rule: text.to_owned(), why: why.to_owned() };
+        let text = text.trim();
+        let (tool, scope) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => {
+                (tool, Some(rest.strip_suffix(')').ok_or_else(|| wrong("lacks its closing bracket"))?))
+            }
+        };
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+        if tool.is_empty() || !tool.chars().all(is_name) {
+            return Err(wrong("does not begin with the name of a tool"));
+        }
+        let scope = match scope {
+            None | Some("" | "*") => Scope::All,
+            Some(command) if tool == "Bash" => command_scope(command),
+            Some(path) => Scope::Path(path_scope(path, cwd).map_err(|error| wrong(&error.to_string()))?),
+        };
+        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), scope })
+    }
+
+    fn is_about(&self, tool: &str) -> bool {
+        let same_kind = |kind: &[&str], lead: &str| self.tool == lead && kind.contains(&tool);
+        self.tool == tool || same_kind(&EDITORS, "Edit") || same_kind(&READERS, "Read")
+    }
+
+    /// Whether it holds for everything the tool could do.
+    pub(super) fn covers_all(&self, tool: &str) -> bool {
+        self.is_about(tool) && matches!(self.scope, Scope::All)
+    }
+
+    /// Whether it holds for this simple command.
+    pub(super) fn covers_command(&self, tool: &str, command: &str) -> bool {
+        self.is_about(tool)
+            && match &self.scope {
+                Scope::All => true,
+                Scope::Command { text, is_prefix } => matches_command(text, *is_prefix, command),
+                Scope::Path(_) => false,
+            }
+    }
+
+    /// Whether it holds for any part of what the call does.
+    pub(super) fn touches(&self, tool: &str, subject: &Subject) -> bool {
+        match subject {
+            Subject::Command(line) => {
+                let mut pieces = commands::rough_pieces(line);
+                let simple = commands::simple_commands(line).unwrap_or_default();
+                pieces.extend(simple.iter().map(|words| words.join(" ")));
+                self.covers_all(tool) || pieces.iter().any(|piece| self.covers_command(tool, piece))
+            }
+            Subject::Reads(path) | Subject::Edits(path) => {
+                self.is_about(tool)
+                    && match &self.scope {
+                        Scope::All => true,
+                        // By its own name, and by where it leads.
+                        Scope::Path(glob) => {
+                            glob.is_match(path) || glob.is_match(super::paths::resolved(path))
+                        }
+                        Scope::Command { .. } => false,
+                    }
+            }
+            Subject::Session => self.is_about(tool),
+        }
+    }
+}
+
+fn command_scope(command: &str) -> Scope {
+    match command.strip_suffix(":*").or_else(|| command.strip_suffix(" *")) {
+        Some(prefix) => Scope::Command { text: prefix.to_owned(), is_prefix: true },
+        None => Scope::Command { text: command.to_owned(), is_prefix: false },
+    }
+}
+
+fn matches_command(text: &str, is_prefix: bool, command: &str) -> bool {
+    match command.strip_prefix(text) {
+        Some("") => true,
+        Some(rest) => is_prefix && rest.starts_with(' '),
+        None => false,
+    }
+}
+
+fn path_scope(path: &str, cwd: &Path) -> Result<GlobMatcher, globset::Error> {
+    let full = match path.strip_prefix("//") {
+        Some(absolute) => format!("/{absolute}"),
+        None => {
+            let base = globset::escape(&cwd.to_string_lossy());
+            let inside = path.trim_start_matches("./").trim_start_matches('/');
+            format!("{}/{inside}", base.trim_end_matches('/'))
+        }
+    };
+    Ok(GlobBuilder::new(&full).literal_separator(true).build()?.compile_matcher())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_cannot_be_read_say_why() {
+        let error = |text: &str| Rule::parse(text, Path::new("/w")).unwrap_err().to_string();
+        assert_eq!(error("Bash(ls"), "the permission rule \"Bash(ls\" lacks its closing bracket");
+        assert_eq!(error("(x)"), "the permission rule \"(x)\" does not begin with the name of a tool");
+        assert!(error("Edit(a{b)").starts_with("the permission rule \"Edit(a{b)\" error parsing glob"));
+    }
+
+    #[test]
+    fn paths_are_globs_below_the_working_folder() {
+        for (rule, path, want) in [
+            ("Edit(src/**)", "/w/src/a/b.rs", true),
+            ("Edit(src/*)", "/w/src/a/b.rs", false),
+            ("Edit(./src/*)", "/w/src/a.rs", true),
+            ("Edit(*.rs)", "/w/a.rs", true),
+            ("Edit(**/*.rs)", "/w/src/a.rs", true),
+            ("Edit(//tmp/**)", "/tmp/x", true),
+            ("Edit(/src/**)", "/src/x", false),
+            ("Edit(src/**)", "/elsewhere/src/x", false),
+            ("Edit", "/anywhere", true),
+        ] {
+            let rule = Rule::parse(rule, Path::new("/w")).unwrap();
+            assert_eq!(rule.touches("Write", &Subject::Edits(path.into())), want, "{rule} {path}");
+        }
+    }
+}
