@@ -314,6 +314,11 @@ impl State {
         if place.epoch != self.epoch {
             self.epoch = place.epoch;
             self.epoch_ms = 0;
+            if crate::mutant!("wait-lost-with-the-process")
+                && let Some(request) = self.turn.as_mut().and_then(|turn| turn.request.as_mut())
+            {
+                request.wait = None;
+            }
         }
         self.clock_ms = self.clock_at(place.ms);
         self.epoch_ms = self.epoch_ms.max(place.ms);
@@ -373,6 +378,7 @@ impl State {
         request.unanswered = failure.cloned();
         let Some(failure) = failure else { return };
         turn.attempts_failed += 1;
+        turn.rounds += u32::from(crate::mutant!("attempts-count-as-rounds"));
         request.failing_since_ms.get_or_insert(clock_ms);
         let is_broken_stream = matches!(failure.fault, Fault::Cut { .. }) && request.is_streamed;
         request.streams_broken += u32::from(is_broken_stream);

@@ -1,0 +1,14 @@
+//! The turn machine from outside: courses that are written down, every crash in them, and random ones.
+
+mod calm;
+mod course;
+mod depth;
+mod plain;
+mod prefixes;
+mod random;
+mod rig;
+mod show;
+#[cfg(mutants)]
+mod teeth;
+mod watch;
+mod world;
