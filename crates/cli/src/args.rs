@@ -155,9 +155,9 @@ pub struct SessionsArgs {
 
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// For the demo itself, which runs this program again
-    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub rest: Vec<OsString>,
+    /// Leave the folder of the story behind
+    #[arg(long)]
+    pub keep: bool,
 }
 
 #[derive(Debug, Args)]

@@ -83,15 +83,13 @@ pub enum Kind {
     Config,
     /// Disk, permissions, sessions: the machine is not as needed.
     Environment,
-    /// Ours.
-    Bug,
 }
 
 impl Kind {
     pub fn code(self) -> u8 {
         match self {
             Kind::Usage | Kind::Config => USAGE,
-            Kind::Environment | Kind::Bug => ENDED_BADLY,
+            Kind::Environment => ENDED_BADLY,
         }
     }
 }

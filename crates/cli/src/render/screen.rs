@@ -46,6 +46,8 @@ pub struct Screen<W: Write> {
     last_call: Option<OpId>,
     /// The output was closed by its reader.
     gone: bool,
+    /// Somebody else uses the lowest lines.
+    held: bool,
 }
 
 impl<W: Write> Screen<W> {
@@ -59,6 +61,7 @@ impl<W: Write> Screen<W> {
             running: HashMap::new(),
             last_call: None,
             gone: false,
+            held: false,
         }
     }
 
@@ -88,7 +91,8 @@ impl<W: Write> Screen<W> {
             Event::Retrying { retry, retries_max, after_ms, failure, .. } => {
                 let line = words::retrying(*after_ms, *retry, *retries_max, failure);
                 self.notice(Style::WARN, "", &line);
-                self.live.doing = (*after_ms > 0).then(|| Doing::waiting(now_ms + after_ms, *retry, *retries_max));
+                self.live.doing =
+                    (*after_ms > 0).then(|| Doing::waiting(now_ms + after_ms, *retry, *retries_max));
             }
             // The turn's end tells it.
             Event::RequestFailed { .. } => self.live.doing = None,
@@ -124,6 +128,9 @@ impl<W: Write> Screen<W> {
 
     /// Redraws what is live. To be called some times a second.
     pub fn tick(&mut self, now_ms: u64) {
+        if self.held {
+            return;
+        }
         if self.look.tty {
             let lines = self.live.lines(&self.text, &self.look, self.detail, now_ms);
             self.put(|live, out| live.draw(out, lines));
@@ -151,6 +158,12 @@ impl<W: Write> Screen<W> {
             Level::Error => self.notice(Style::BAD, "✗ ", &text),
         }
         self.settle();
+    }
+
+    /// Draws nothing live until it is let go again.
+    pub fn hold(&mut self, held: bool) {
+        self.held = held;
+        self.clear_live();
     }
 
     /// Takes the live lines off the screen, for whoever writes there next.
@@ -248,10 +261,8 @@ impl<W: Write> Screen<W> {
         self.running.clear();
         if !summary.reason.is_good() {
             let (message, hint) = words::ended(summary);
-            self.notice(Style::BAD, "✗ ", &message);
-            if !hint.is_empty() {
-                self.line(&self.look.paint(Style::DIM, &format!("  {hint}")));
-            }
+            let hint = if hint.is_empty() { hint } else { format!("; {hint}") };
+            self.notice(Style::BAD, "✗ ", &format!("{message}{hint}"));
         }
     }
 

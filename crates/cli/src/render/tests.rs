@@ -104,11 +104,19 @@ fn five_errors_are_told_and_none_ends_the_story() {
         text("The parameter is called file_path."),
         committed("The parameter is called file_path."),
         started(1, "Read", "Read(README.md)"),
-        ended(1, "Read", CallResult::error("<tool_use_error>Error: no such file: README.md</tool_use_error>")),
+        ended(
+            1,
+            "Read",
+            CallResult::error("<tool_use_error>Error: no such file: README.md</tool_use_error>"),
+        ),
         asking(),
         committed("Checking."),
         started(2, "Bash", "Bash(ls README.md)"),
-        ended(2, "Bash", CallResult::error("[stderr]\nls: README.md: No such file or directory\n[exit code 1]")),
+        ended(
+            2,
+            "Bash",
+            CallResult::error("[stderr]\nls: README.md: No such file or directory\n[exit code 1]"),
+        ),
         asking(),
         text("There is no README. Shall I write one?"),
         committed("There is no README. Shall I write one?"),
@@ -132,13 +140,11 @@ fn five_errors_are_told_and_none_ends_the_story() {
       ls: README.md: No such file or directory
       [exit code 1]
       There is no README. Shall I write one?
-    ✗ auth_error · 401 auth: invalid x-api-key
-      check ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, and ANTHROPIC_BASE_URL
+    ✗ auth_error · 401 auth: invalid x-api-key; check ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, and ANTHROPIC_BASE_URL
     ");
     insta::assert_snapshot!(shown(Look::PLAIN, Detail::Notices, &events), @r"
     Retrying in 1.2s · attempt 1/10 · 529 overloaded
-    ✗ auth_error · 401 auth: invalid x-api-key
-      check ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, and ANTHROPIC_BASE_URL
+    ✗ auth_error · 401 auth: invalid x-api-key; check ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, and ANTHROPIC_BASE_URL
     ");
 }
 

@@ -60,11 +60,31 @@ const fn end(reason: TerminalReason, words: &'static str, hint: &'static str) ->
 pub const ENDS: &[End] = &[
     end(TerminalReason::Completed, "the turn is done", ""),
     end(TerminalReason::MaxTurns, "the limit of rounds is reached", "go on with a higher --max-turns"),
-    end(TerminalReason::MaxOutputTokens, "the answer was cut at its limit", "raise maxTokens, or ask for smaller pieces"),
-    end(TerminalReason::PromptTooLong, "the conversation is too long for the model", "start anew with /clear"),
-    end(TerminalReason::BlockingLimit, "the conversation is over the model's limit", "start anew with /clear"),
-    end(TerminalReason::RapidRefillBreaker, "the context fills up as fast as it is emptied", "ask for less at once"),
-    end(TerminalReason::MalformedToolUseExhausted, "the model's calls cannot be read", "ask again, or another model"),
+    end(
+        TerminalReason::MaxOutputTokens,
+        "the answer was cut at its limit",
+        "raise maxTokens, or ask for smaller pieces",
+    ),
+    end(
+        TerminalReason::PromptTooLong,
+        "the conversation is too long for the model",
+        "start anew with /clear",
+    ),
+    end(
+        TerminalReason::BlockingLimit,
+        "the conversation is over the model's limit",
+        "start anew with /clear",
+    ),
+    end(
+        TerminalReason::RapidRefillBreaker,
+        "the context fills up as fast as it is emptied",
+        "ask for less at once",
+    ),
+    end(
+        TerminalReason::MalformedToolUseExhausted,
+        "the model's calls cannot be read",
+        "ask again, or another model",
+    ),
     end(
         TerminalReason::ProviderUnavailable,
         "the service cannot be reached or does not answer",
@@ -99,14 +119,26 @@ pub const ENDS: &[End] = &[
     end(TerminalReason::ToolDeferred, "a call was put off", ""),
     end(TerminalReason::BudgetExceeded, "the budget is used up", "go on with a larger one"),
     end(TerminalReason::EmptyAnswer, "the model's answer was empty", "ask again"),
-    end(TerminalReason::StructuredOutputExhausted, "the answer does not fit its schema", "simplify the schema"),
-    end(TerminalReason::Interrupted, "the process died in this turn", "finish it with yaoki resume --continue"),
+    end(
+        TerminalReason::StructuredOutputExhausted,
+        "the answer does not fit its schema",
+        "simplify the schema",
+    ),
+    end(
+        TerminalReason::Interrupted,
+        "the process died in this turn",
+        "finish it with yaoki resume --continue",
+    ),
     end(
         TerminalReason::StorageFailed,
         "the session cannot be written",
         "check disk space and permissions; what is on disk is good",
     ),
-    end(TerminalReason::InternalError, "an internal error of yaoki", "please report it, with the session's id"),
+    end(
+        TerminalReason::InternalError,
+        "an internal error of yaoki",
+        "please report it, with the session's id",
+    ),
 ];
 
 /// Returns the row of an end.
@@ -178,8 +210,8 @@ mod tests {
     fn every_end_has_words_and_every_bad_one_but_cancelling_a_hint() {
         for reason in TerminalReason::ALL {
             let end = end_of(*reason);
-            let needs_none =
-                reason.is_good() || matches!(reason, TerminalReason::CancelledStreaming | TerminalReason::CancelledTools);
+            let needs_none = reason.is_good()
+                || matches!(reason, TerminalReason::CancelledStreaming | TerminalReason::CancelledTools);
             assert_eq!(end.hint.is_empty(), needs_none, "{}", reason.name());
         }
     }

@@ -48,7 +48,8 @@ fn clipped(mut value: Value) -> String {
 /// Takes out the largest members until the rest fits.
 fn drop_largest(map: &mut serde_json::Map<String, Value>) {
     // Quotes, colon and comma come to each member.
-    let size = |(key, member): (&String, &Value)| print(&Value::from(key.as_str())).len() + print(member).len() + 2;
+    let size =
+        |(key, member): (&String, &Value)| print(&Value::from(key.as_str())).len() + print(member).len() + 2;
     let mut sizes: Vec<usize> = map.iter().map(size).collect();
     let mut total: usize = sizes.iter().sum::<usize>() + 2;
     sizes.sort_unstable_by(|a, b| b.cmp(a));
@@ -108,7 +109,8 @@ mod tests {
     #[test]
     fn whatever_is_in_it_a_line_stays_below_a_mebibyte_and_is_json() {
         let wide = vec![json!(123_456_789); 120_000];
-        let keys: serde_json::Map<String, Value> = (0..60_000).map(|n| (format!("key number {n}"), json!(n))).collect();
+        let keys: serde_json::Map<String, Value> =
+            (0..60_000).map(|n| (format!("key number {n}"), json!(n))).collect();
         for value in [
             json!({"type": "user", "text": "é".repeat(600_000)}),
             json!({"type": "user", "many": vec!["x".repeat(1000); 1500]}),

@@ -30,7 +30,6 @@ const MEDIA_BYTES_MAX: usize = 600_000;
 #[derive(Debug, Clone, Default)]
 pub struct Init {
     pub cwd: String,
-    pub session: String,
     pub tools: Vec<String>,
     pub model: String,
     pub mode: String,
@@ -214,7 +213,9 @@ impl Wire {
     fn ended(&mut self, summary: &TurnSummary) -> Vec<Value> {
         match summary.reason {
             TerminalReason::CancelledStreaming => vec![self.user_text("[Request interrupted by user]")],
-            TerminalReason::CancelledTools => vec![self.user_text("[Request interrupted by user for tool use]")],
+            TerminalReason::CancelledTools => {
+                vec![self.user_text("[Request interrupted by user for tool use]")]
+            }
             reason if wire_end(reason).as_answer => vec![self.synthetic(summary)],
             _ => Vec::new(),
         }
@@ -279,7 +280,10 @@ impl Wire {
             _ => Value::from(text),
         };
         let message = json!({ "role": "user", "content": content });
-        self.line("user", json!({ "message": message, "parent_tool_use_id": null, "tool_use_result": structured }))
+        self.line(
+            "user",
+            json!({ "message": message, "parent_tool_use_id": null, "tool_use_result": structured }),
+        )
     }
 
     fn user_text(&mut self, text: &str) -> Value {

@@ -128,7 +128,14 @@ mod tests {
         };
         assert_eq!(
             of("api_error"),
-            ["max_output_tokens", "provider_unavailable", "rate_limited", "quota", "auth_error", "invalid_request"]
+            [
+                "max_output_tokens",
+                "provider_unavailable",
+                "rate_limited",
+                "quota",
+                "auth_error",
+                "invalid_request"
+            ]
         );
         assert_eq!(of("model_error"), ["empty_answer", "internal_error"]);
         assert_eq!(of("aborted_tools"), ["cancelled_tools", "interrupted"]);

@@ -50,7 +50,11 @@ fn summary(reason: TerminalReason, error: Option<&str>) -> TurnSummary {
         rounds: 2,
         usage: Usage { input: 200, output: 40, ..Usage::default() },
         attempts_failed: 1,
-        denials: vec![Denial { call: CallId::new("c1"), tool: "Bash".into(), input: RawJson::empty_object() }],
+        denials: vec![Denial {
+            call: CallId::new("c1"),
+            tool: "Bash".into(),
+            input: RawJson::empty_object(),
+        }],
         stop: Some(StopReason::EndTurn),
     }
 }
@@ -62,8 +66,11 @@ fn failure(fault: Fault, status: Option<u16>) -> Failure {
 #[test]
 fn a_turn_is_init_then_a_line_for_each_block_then_results_then_one_result() {
     let mut wire = wire();
-    let init = wire.init(&Init { session: "s1".into(), model: "m".into(), ..Init::default() }, 1000);
-    assert_eq!((&init["type"], &init["subtype"], &init["session_id"]), (&json!("system"), &json!("init"), &json!("s1")));
+    let init = wire.init(&Init { model: "m".into(), ..Init::default() }, 1000);
+    assert_eq!(
+        (&init["type"], &init["subtype"], &init["session_id"]),
+        (&json!("system"), &json!("init"), &json!("s1"))
+    );
     assert_eq!(init["claude_code_version"], "2.1.300");
     wire.lines(&Event::Asking { request: 1, attempt: 1, model: "m".into(), streamed: true }, 1010);
     let lines = wire.lines(&committed(), 1110);
@@ -78,7 +85,10 @@ fn a_turn_is_init_then_a_line_for_each_block_then_results_then_one_result() {
     );
     for line in &lines {
         assert_eq!(line["type"], "assistant");
-        assert_eq!((&line["message"]["id"], &line["message"]["stop_reason"]), (&json!("msg_1"), &Value::Null));
+        assert_eq!(
+            (&line["message"]["id"], &line["message"]["stop_reason"]),
+            (&json!("msg_1"), &Value::Null)
+        );
         assert_eq!(line["message"]["usage"]["input_tokens"], 100);
         assert!(line["uuid"].is_string() && line["timestamp"].is_string());
     }
@@ -152,7 +162,10 @@ fn a_failed_request_ends_with_a_synthetic_message_and_an_error_result() {
     let lines = wire.lines(&Event::TurnEnded(summary.clone()), 0);
     assert_eq!(lines.len(), 1);
     assert_eq!(lines[0]["message"]["model"], "<synthetic>");
-    assert_eq!((&lines[0]["error"], &lines[0]["is_api_error_message"]), (&json!("authentication_failed"), &json!(true)));
+    assert_eq!(
+        (&lines[0]["error"], &lines[0]["is_api_error_message"]),
+        (&json!("authentication_failed"), &json!(true))
+    );
     let result = wire.result(&summary, None, 0);
     assert_eq!((&result["subtype"], &result["is_error"]), (&json!("success"), &json!(true)));
     assert_eq!((&result["terminal_reason"], &result["api_error_status"]), (&json!("api_error"), &json!(401)));
@@ -182,7 +195,10 @@ fn an_interrupt_is_told_as_the_user_line_that_clients_know() {
         assert_eq!(lines[0]["type"], "user");
         assert_eq!(lines[0]["message"]["content"][0]["text"], text);
         let result = wire().result(&summary(reason, None), None, 0);
-        assert_eq!((&result["subtype"], &result["terminal_reason"]), (&json!("error_during_execution"), &json!(terminal)));
+        assert_eq!(
+            (&result["subtype"], &result["terminal_reason"]),
+            (&json!("error_during_execution"), &json!(terminal))
+        );
     }
 }
 
@@ -198,7 +214,10 @@ fn a_denied_call_has_a_line_of_its_own_before_its_result() {
         result: CallResult::error("no"),
     };
     let lines = wire.lines(&refused, 0);
-    assert_eq!((&lines[0]["subtype"], &lines[0]["tool_use_id"]), (&json!("permission_denied"), &json!("toolu_1")));
+    assert_eq!(
+        (&lines[0]["subtype"], &lines[0]["tool_use_id"]),
+        (&json!("permission_denied"), &json!("toolu_1"))
+    );
     assert_eq!(lines[1]["message"]["content"][0]["is_error"], true);
     assert_eq!(lines[1]["tool_use_result"], "Error: no");
 }
