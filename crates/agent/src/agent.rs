@@ -164,6 +164,7 @@ impl Agent {
         let mut turn = Turn::new(config.policy.clone(), config.endpoint.authority());
         let blobs = Blobs::of(Arc::clone(&ports.disk), &seat.folder);
         let mut outcomes = Vec::new();
+        let mut served = Vec::new();
         let mut notices = opened.found.notices();
         let mut is_whole = opened.found.gaps.is_empty();
         for line in &opened.lines {
@@ -182,10 +183,15 @@ impl Agent {
                 }
             };
             turn.replay(place, &record);
-            if let Record::Outcome(outcome) = record {
-                outcomes.extend(outcome.post.map(|post| (outcome.op, post)));
+            match record {
+                Record::Outcome(outcome) => outcomes.extend(outcome.post.map(|post| (outcome.op, post))),
+                Record::AssistantCommitted(committed) => {
+                    served.push((turn.state().model.clone(), committed.reply.origin.model));
+                }
+                _ => {}
             }
         }
+        served.dedup();
         if !is_whole {
             turn.distrust();
         }
@@ -194,6 +200,10 @@ impl Agent {
             if let Some(op) = agent.drive.turn.state().ops.get(&op) {
                 agent.drive.hands.executor.recall(&op.intent.tool, &post);
             }
+        }
+        // A gateway may serve under names of its own; its signed blocks still go back to it.
+        for (asked, served) in served {
+            agent.drive.hands.encoder.learn_served(&asked, &served);
         }
         agent.loaded = prompt::look_around(&agent.config, agent.drive.hands.world.wall_ms());
         agent.found = Found { notices: notices.clone(), is_turn_open: agent.drive.turn.has_open_turn() };
