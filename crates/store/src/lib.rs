@@ -15,6 +15,7 @@ mod folders;
 mod line;
 mod log;
 pub mod mem;
+pub mod mutants;
 mod open;
 mod real;
 pub mod replace;

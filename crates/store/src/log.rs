@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
+use yaoki_core::mutant;
 
 use crate::ballast::Ballast;
 use crate::disk::{self, Disk, DiskFile, FILE_MODE, Lock};
@@ -198,7 +199,11 @@ impl SessionLog {
         }
         if self.durability == Durability::Disk {
             self.sync_count += 1;
-            match self.file.sync_data() {
+            let mut result = if mutant!("store-sync-left-out") { Ok(()) } else { self.file.sync_data() };
+            if mutant!("store-second-sync-trusted") && result.is_err() {
+                result = self.file.sync_data();
+            }
+            match result {
                 Ok(()) => self.settle(),
                 Err(error) => self.reseal(error)?,
             }
@@ -290,6 +295,9 @@ impl SessionLog {
     }
 
     pub(crate) fn sync_folders(&mut self) -> Result<(), SyncError> {
+        if mutant!("store-folders-not-synced") {
+            return Ok(());
+        }
         self.folders.sync(self.disk.as_ref()).map_err(|error| {
             // The names may be lost with all that is behind them, and a second sync proves nothing.
             self.trust = Trust::Lost;
@@ -311,7 +319,7 @@ impl SessionLog {
         let (wrote, error) = disk::append_all(self.file.as_mut(), bytes);
         let Some(error) = error else { return Ok(()) };
         // Even where nothing is said to be taken: an error may come after the fact.
-        if self.file.set_len(self.end).is_err() {
+        if !mutant!("store-append-not-cut-back") && self.file.set_len(self.end).is_err() {
             self.trust = Trust::Torn;
         }
         Err(self.write_error(wrote, bytes.len(), error))

@@ -7,6 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use yaoki_core::mutant;
+
 use crate::ballast::Ballast;
 use crate::chain::{Reading, Repair, read_text};
 use crate::disk::{self, Disk, DiskFile, FILE_MODE};
@@ -201,7 +203,9 @@ impl Repairer<'_> {
         durability: Durability,
     ) -> Result<(), Option<io::Error>> {
         if let Repair::Tail { end, is_ended } = repair {
-            file.set_len(end).map_err(Some)?;
+            if !mutant!("store-tail-not-cut") {
+                file.set_len(end).map_err(Some)?;
+            }
             if !is_ended && let (_, Some(error)) = disk::append_all(file, b"\n") {
                 return Err(Some(error));
             }

@@ -9,6 +9,8 @@
 use std::io;
 use std::path::Path;
 
+use yaoki_core::mutant;
+
 use crate::chain::{Repair, read_text};
 use crate::disk::{self, Disk, DiskFile, FILE_MODE};
 use crate::errors::SyncError;
@@ -25,6 +27,10 @@ impl SessionLog {
         match result {
             Ok(()) => Ok(()),
             Err(error) => {
+                if mutant!("store-lost-log-goes-on") {
+                    self.settle();
+                    return Ok(());
+                }
                 self.trust = Trust::Lost;
                 mark_suspect(self.disk.as_ref(), &self.files);
                 Err(self.lost(io::Error::new(
