@@ -22,6 +22,8 @@ use crate::executor::Progress;
 
 /// Bytes kept of each of a command's two streams; together 64 MiB.
 pub(super) const SPOOL_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of a stream that onlookers are told while a command runs.
+const LIVE_BYTES_MAX: usize = 512 << 10;
 /// How long a runner that was told to stop may take: its two graces and the report.
 const STOP_WAIT: Duration = Duration::from_secs(6);
 /// How often an attached run is looked at, at first and later.
@@ -140,6 +142,7 @@ impl Running {
     /// Waits for the end and tells `progress` what is printed. On `cancel` the command is stopped first.
     pub async fn follow(mut self, progress: Progress<'_>, cancel: &CancellationToken) -> Ending {
         let mut give_up = None;
+        let mut live = [Live::default(), Live::default()];
         loop {
             let frame = tokio::select! {
                 frame = self.next() => frame,
@@ -154,7 +157,9 @@ impl Running {
             };
             match frame {
                 Ok((Kind::Ready, _)) => {}
-                Ok((Kind::Out | Kind::Err, bytes)) => progress(String::from_utf8_lossy(&bytes).into_owned()),
+                Ok((kind @ (Kind::Out | Kind::Err), bytes)) => {
+                    live[usize::from(kind == Kind::Err)].tell(&bytes, progress);
+                }
                 other => return self.ending(other),
             }
         }
@@ -191,6 +196,32 @@ impl Running {
             State::NeverRan => Ending::NeverRan { why: refusal.to_owned() },
             State::Died { why } => Ending::Lost { why },
             State::Running => Ending::Lost { why: "the runner no longer talks to us".to_owned() },
+        }
+    }
+}
+
+/// What onlookers are told of one stream while the command runs; the result does not depend on it.
+#[derive(Debug, Default)]
+struct Live {
+    told: usize,
+    /// The beginning of a character whose rest is still to come.
+    partial: Vec<u8>,
+}
+
+impl Live {
+    fn tell(&mut self, bytes: &[u8], progress: Progress<'_>) {
+        if self.told > LIVE_BYTES_MAX {
+            return;
+        }
+        self.partial.extend_from_slice(bytes);
+        let rest = self.partial.split_off(spool::whole_chars_end(&self.partial));
+        let whole = std::mem::replace(&mut self.partial, rest);
+        self.told += whole.len();
+        if !whole.is_empty() {
+            progress(String::from_utf8_lossy(&whole).into_owned());
+        }
+        if self.told > LIVE_BYTES_MAX {
+            progress("\n[more output follows, it is not shown live]\n".to_owned());
         }
     }
 }
@@ -294,5 +325,28 @@ pub fn cancel(folder: &RunFolder) -> io::Result<()> {
         Ok(mut bell) => bell.write_all(&[STOP_BYTE]),
         // Not open yet, or there are none on this system: the file is looked at too. Or nobody is there.
         Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn onlookers_hear_whole_characters_and_not_without_end() {
+        let heard = Mutex::new(Vec::new());
+        let progress = |piece: String| heard.lock().unwrap().push(piece);
+        let mut live = Live::default();
+        for byte in "a😀b".bytes() {
+            live.tell(&[byte], &progress);
+        }
+        assert_eq!(*heard.lock().unwrap(), ["a", "😀", "b"]);
+        for _ in 0..100 {
+            live.tell(&[b'x'; 64 << 10], &progress);
+        }
+        let heard: usize = heard.lock().unwrap().iter().map(String::len).sum();
+        assert!(heard < LIVE_BYTES_MAX + (64 << 10) + 100, "{heard} bytes");
     }
 }

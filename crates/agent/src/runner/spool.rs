@@ -271,7 +271,7 @@ fn readable(bytes: &[u8]) -> String {
 }
 
 /// Where the last character ends that is whole.
-fn whole_chars_end(bytes: &[u8]) -> usize {
+pub(super) fn whole_chars_end(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         // Whole, or bad in the middle: then the last few bytes decide.

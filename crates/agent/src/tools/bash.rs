@@ -165,7 +165,7 @@ fn detached(step: &RunStep, how: &str) -> RunReport {
 /// open a prompt, a pager or an editor where nobody can answer.
 pub(super) fn environment(env: &ToolEnv) -> Vec<(OsString, OsString)> {
     const NO_EDITOR: &str =
-        "echo 'there is no editor here: pass the text with an option such as -m' >&2; false";
+        "echo 'there is no editor here: pass the text with -m or use --no-edit' >&2; false";
     const FIXED: [(&str, &str); 8] = [
         ("TERM", "dumb"),
         ("PAGER", "cat"),

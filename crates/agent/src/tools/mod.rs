@@ -250,9 +250,20 @@ impl StandardTools {
     }
 
     async fn perform(&self, step: &RunStep, progress: Progress<'_>, cancel: CancellationToken) -> RunReport {
-        let Some(tool) = table::find(&step.tool) else {
-            return failed(format!("Error: No such tool available: {}", step.tool));
-        };
+        match table::find(&step.tool) {
+            Some(tool) => self.perform_with(tool, step, progress, cancel).await,
+            None => failed(format!("Error: No such tool available: {}", step.tool)),
+        }
+    }
+
+    /// Runs the tool and catches what it throws.
+    async fn perform_with(
+        &self,
+        tool: &Tool,
+        step: &RunStep,
+        progress: Progress<'_>,
+        cancel: CancellationToken,
+    ) -> RunReport {
         match tool.run {
             Run::Async(run) => {
                 let run = AssertUnwindSafe(run(&self.shared, step, progress, cancel)).catch_unwind();
@@ -374,4 +385,48 @@ fn panicked(step: &RunStep, panic: &(dyn std::any::Any + Send)) -> RunReport {
 fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
     words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no reason given".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(run: Run) -> Tool {
+        Tool {
+            name: "Trip",
+            description: "",
+            schema: || Value::Null,
+            shape: |_, _| Err(String::new()),
+            save: None,
+            run,
+            look: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_tool_is_a_result() {
+        let permission = Arc::new(RuleSet::new(crate::PermissionMode::Default, "/"));
+        let tools = StandardTools::new(ToolEnv::new("/", "/nonexistent", "/nonexistent", permission));
+        let step = RunStep {
+            op: OpId(1),
+            call: yaoki_core::ids::CallId::new("call"),
+            tool: "Trip".to_owned(),
+            class: EffectClass::Unknown,
+            title: String::new(),
+            input: RawJson::empty_object(),
+            key: String::new(),
+            pre: None,
+            attempt: 1,
+        };
+        for run in [
+            Run::Blocking(|_, step, _| panic!("over {}", step.tool)),
+            Run::Async(|_, step, _, _| Box::pin(async move { panic!("over {}", step.tool) })),
+        ] {
+            let ran = tools.perform_with(&tool(run), &step, &|_| {}, CancellationToken::new()).await;
+            let RunReport::Ended { status, result, .. } = ran else { panic!("{ran:?}") };
+            assert_eq!(status, OutcomeStatus::FailedPartial, "nobody knows how far it came");
+            let want = "<tool_use_error>Error: Trip failed inside: over Trip</tool_use_error>";
+            assert_eq!((result.text().as_str(), result.is_error), (want, true));
+        }
+    }
 }

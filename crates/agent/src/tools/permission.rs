@@ -230,4 +230,15 @@ mod tests {
             assert_eq!(verdict(&rules, tool, subject.clone()), want, "{tool} {subject:?}");
         }
     }
+
+    #[test]
+    fn a_rule_that_asks_wins_over_one_that_allows() {
+        let own = |text: &str| vec![text.to_owned()];
+        let rules = RuleSet::new(PermissionMode::AcceptEdits, "/work/here")
+            .with_rules(&own("Bash"), &own("Bash(git push:*)"), &[])
+            .unwrap();
+        for (line, want) in [("git push", "ask"), ("ls; git push", "ask"), ("git pull", "allow by rule")] {
+            assert_eq!(verdict(&rules, "Bash", Subject::Command(line.to_owned())), want, "{line}");
+        }
+    }
 }
