@@ -345,6 +345,7 @@ courses! {
     a_refused_feature_is_dropped
     a_stale_connection_is_replaced_at_once
     progress_clears_a_streak
+    a_rule_that_acted_often_enough_acts_no_more
     a_call_cut_at_the_output_limit_never_runs
     a_call_in_a_message_that_ended_never_runs
     an_answer_cut_at_the_output_limit_ends_the_turn

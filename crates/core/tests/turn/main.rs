@@ -1,5 +1,9 @@
 //! The turn machine from outside: courses that are written down, every crash in them, and random ones.
 
+// The bench panics as a test does.
+#![allow(clippy::unwrap_used)]
+
+mod bounds;
 mod calm;
 mod course;
 mod depth;

@@ -163,7 +163,6 @@ impl Rig {
         }
         while self.held.first().is_some_and(|(_, needs)| *needs <= self.durable) {
             if let (Event::TurnEnded(summary), _) = self.held.remove(0) {
-                self.watch.ended(&summary, &self.log)?;
                 self.ends.push(summary);
             }
         }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use yaoki_core::effects::EffectClass;
-use yaoki_core::event::{Event, TurnSummary};
+use yaoki_core::event::Event;
 use yaoki_core::ids::{CallId, MessageId, OpId, derive_uuid};
 use yaoki_core::message::{BlockBody, CallResult, StopReason, ViewMessage};
 use yaoki_core::policy::Policy;
@@ -218,18 +218,30 @@ impl Watch {
         policy: &Policy,
         open: &BTreeMap<StepId, Step>,
     ) -> Checked<()> {
+        let mut ends = Vec::new();
         for (place, record) in &log[log.len() - out.records.len()..] {
             self.facts.note(*place, record);
+            if let Record::TurnEnd(end) = record {
+                ends.push((end.reason, self.facts.turn.rounds));
+            }
             self.record(record, policy, open)?;
             let must_sync = matches!(record, Record::InputGiven(_) | Record::Budget(_) | Record::TurnEnd(_));
             ensure(!must_sync || out.barrier, || format!("{} was not synced", record.kind()))?;
         }
         ensure(!out.barrier || durable == log.len(), || "a barrier covers all that is written".into())?;
-        for told in &out.events {
-            let Event::TurnEnded(summary) = &told.event else { continue };
-            let can_be_durable = summary.reason != TerminalReason::StorageFailed;
-            ensure(told.durable == can_be_durable, || "I25: an end was told before it was durable".into())?;
+        let mut told = out.events.iter().filter_map(|told| match &told.event {
+            Event::TurnEnded(summary) if summary.reason != TerminalReason::StorageFailed => {
+                Some((summary.reason, summary.rounds, told.durable))
+            }
+            _ => None,
+        });
+        for (reason, rounds) in ends {
+            let told = told.next();
+            ensure(told == Some((reason, rounds, true)), || {
+                format!("I22, I25: {reason:?} after {rounds} rounds is recorded, {told:?} is told")
+            })?;
         }
+        ensure(told.next().is_none(), || "I25: an end is told that is not recorded".into())?;
         Ok(())
     }
 
@@ -418,15 +430,5 @@ impl Watch {
             }
         }
         ensure(due.is_empty(), || format!("I9: no results for {due:?}"))
-    }
-
-    /// An end is shown.
-    pub fn ended(&self, summary: &TurnSummary, log: &[(Place, Record)]) -> Checked<()> {
-        let last_end = log.iter().rev().find_map(|(_, record)| match record {
-            Record::TurnEnd(end) => Some(end.reason),
-            _ => None,
-        });
-        let is_recorded = last_end.is_some() || summary.reason == TerminalReason::StorageFailed;
-        ensure(is_recorded, || format!("I25: {:?} is shown and not recorded", summary.reason))
     }
 }
