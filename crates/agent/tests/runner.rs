@@ -37,6 +37,7 @@ const TESTS: &[(&str, Test)] = &[
     ("a_background_command_is_heard_and_ended", a_background_command_is_heard_and_ended),
     ("secrets_are_in_no_result_and_no_file", secrets_are_in_no_result_and_no_file),
     ("output_that_cannot_be_kept_comes_with_a_warning", output_that_cannot_be_kept_comes_with_a_warning),
+    ("a_full_disk_keeps_no_command_from_running", a_full_disk_keeps_no_command_from_running),
     ("a_folder_goes_when_its_outcome_is_durable", a_folder_goes_when_its_outcome_is_durable),
     ("a_command_that_cannot_start_says_why", a_command_that_cannot_start_says_why),
 ];
@@ -352,6 +353,16 @@ fn output_that_cannot_be_kept_comes_with_a_warning(bench: &mut Bench) {
         }
         other => panic!("{other:?}"),
     }
+}
+
+fn a_full_disk_keeps_no_command_from_running(bench: &mut Bench) {
+    // No byte can be written to any file; pipes work.
+    bench.wrap_runner("trap '' XFSZ; ulimit -f 0");
+    let (status, text, _) = bench.bash(json!({"command": "echo hello"}));
+    assert_eq!(status, OutcomeStatus::Success);
+    assert!(text.starts_with("hello\n[warning: the output could not be kept in its file"), "{text}");
+    let step = bench.last_step();
+    until("the runner is gone", || matches!(bench.find_out(&step, false), Finding::Nothing { .. }));
 }
 
 fn a_folder_goes_when_its_outcome_is_durable(bench: &mut Bench) {

@@ -140,35 +140,37 @@ pub(super) enum Claim {
 impl RunFolder {
     /// Makes `started`, locked, if nobody has; the lock lasts as long as the file is open.
     ///
-    /// Errors: `AlreadyExists` when it is claimed.
+    /// `note` is for people. Errors: `AlreadyExists` when it is claimed.
     pub(super) fn claim(&self, note: &str) -> io::Result<File> {
+        // On a full disk the file is empty, which is as good.
+        self.make_started(|file| Ok(file.write_all(note.as_bytes()).unwrap_or_default()))
+    }
+
+    /// Claims the run for nobody: a runner that comes after this never executes.
+    pub(super) fn make_void(&self) -> io::Result<()> {
+        self.make_started(|file| file.write_all(VOID.as_bytes())).map(drop)
+    }
+
+    fn make_started(&self, fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<File> {
         // It has to appear with the lock already held, or a looker could take a runner in its first
         // microseconds for a dead one. So it is made under another name and linked.
         let own = self.0.join(format!("started.{}", std::process::id()));
         let _ = std::fs::remove_file(&own);
         let mut file = create_private(&own)?;
-        let linked = file
-            .write_all(note.as_bytes())
+        let linked = fill(&mut file)
             .and_then(|()| Ok(flock(&file, FlockOperation::NonBlockingLockExclusive)?))
             .and_then(|()| std::fs::hard_link(&own, self.started()));
         let _ = std::fs::remove_file(&own);
         match linked {
             Ok(()) => Ok(file),
-            Err(error) if has_no_links(&error) => self.claim_without_links(note),
+            Err(error) if has_no_links(&error) => {
+                let mut file = create_private(&self.started())?;
+                flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+                fill(&mut file)?;
+                Ok(file)
+            }
             Err(error) => Err(error),
         }
-    }
-
-    fn claim_without_links(&self, note: &str) -> io::Result<File> {
-        let mut file = create_private(&self.started())?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        file.write_all(note.as_bytes())?;
-        Ok(file)
-    }
-
-    /// Claims the run for nobody: a runner that comes after this never executes.
-    pub(super) fn make_void(&self) -> io::Result<()> {
-        self.claim(VOID).map(drop)
     }
 
     pub(super) fn claimed(&self) -> io::Result<Claim> {
@@ -200,7 +202,11 @@ impl RunFolder {
     /// Writes `exit` by rename: it is there whole, or not at all.
     pub(super) fn write_exit(&self, report: &str) -> io::Result<()> {
         let new = self.0.join("exit.new");
-        std::fs::write(&new, report).and_then(|()| std::fs::rename(&new, self.exit()))
+        let written = std::fs::write(&new, report).and_then(|()| std::fs::rename(&new, self.exit()));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&new);
+        }
+        written
     }
 
     pub(super) fn write_ticket(&self, ticket: &Ticket) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! A working folder, a session folder and the standard tools over them, for tests with real processes.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -57,6 +58,15 @@ impl Bench {
     pub fn restarted(&mut self) -> &mut Self {
         self.tools = tools_in(self.dir.path());
         self
+    }
+
+    /// Starts the runner from a shell that has done this first.
+    pub fn wrap_runner(&mut self, first: &str) {
+        let script = self.dir.path().join("runner.sh");
+        let runner = std::env::current_exe().unwrap();
+        std::fs::write(&script, format!("#!/bin/sh\n{first}\nexec '{}' \"$@\"\n", runner.display())).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self.tools = tools_under(self.dir.path(), script);
     }
 
     pub fn tools(&self) -> &StandardTools {
@@ -252,9 +262,13 @@ pub fn be_an_agent(args: &[OsString]) -> ExitCode {
 }
 
 fn tools_in(dir: &Path) -> StandardTools {
+    tools_under(dir, std::env::current_exe().unwrap())
+}
+
+fn tools_under(dir: &Path, runner: PathBuf) -> StandardTools {
     let cwd = dir.join("cwd");
     let permission = Arc::new(RuleSet::new(PermissionMode::BypassPermissions, &cwd));
-    let mut env = ToolEnv::new(cwd, dir.join("session"), std::env::current_exe().unwrap(), permission);
+    let mut env = ToolEnv::new(cwd, dir.join("session"), runner, permission);
     env.secrets = vec![("TOKEN".to_owned(), SECRET.to_owned())];
     env.env.push(("ANTHROPIC_API_KEY".into(), "sk-ant-of-ours".into()));
     StandardTools::new(env)
