@@ -142,8 +142,11 @@ impl RunFolder {
     ///
     /// `note` is for people. Errors: `AlreadyExists` when it is claimed.
     pub(super) fn claim(&self, note: &str) -> io::Result<File> {
-        // On a full disk the file is empty, which is as good.
-        self.make_started(|file| Ok(file.write_all(note.as_bytes()).unwrap_or_default()))
+        self.make_started(|file| {
+            // On a full disk the file is empty, which is as good.
+            let _ = file.write_all(note.as_bytes());
+            Ok(())
+        })
     }
 
     /// Claims the run for nobody: a runner that comes after this never executes.
@@ -202,7 +205,9 @@ impl RunFolder {
     /// Writes `exit` by rename: it is there whole, or not at all.
     pub(super) fn write_exit(&self, report: &str) -> io::Result<()> {
         let new = self.0.join("exit.new");
-        let written = std::fs::write(&new, report).and_then(|()| std::fs::rename(&new, self.exit()));
+        let written = create_private(&new)
+            .and_then(|mut file| file.write_all(report.as_bytes()))
+            .and_then(|()| std::fs::rename(&new, self.exit()));
         if written.is_err() {
             let _ = std::fs::remove_file(&new);
         }
@@ -219,7 +224,8 @@ impl RunFolder {
     }
 }
 
-fn create_private(path: &Path) -> io::Result<File> {
+/// Only the owner may read what a command was and what it printed.
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 

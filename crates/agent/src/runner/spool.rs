@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::files::Excerpt;
+use super::files::{Excerpt, create_private};
 
 /// Enough for 20,000 characters of any length.
 const HEAD_BYTES: usize = 80_000;
@@ -103,7 +103,7 @@ impl Spool {
         if let Some(stale) = part.and_then(|n| n.checked_sub(2)) {
             std::fs::remove_file(file_of(&self.base, Some(stale)))?;
         }
-        self.file = Some(File::create(file_of(&self.base, part))?);
+        self.file = Some(create_private(&file_of(&self.base, part))?);
         self.part = part;
         Ok(())
     }
