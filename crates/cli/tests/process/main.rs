@@ -1,0 +1,16 @@
+//! The promise itself: the real binary, a real lab over loopback, real processes, kills and signals.
+//!
+//! One program, so that it is linked once. Nothing here waits for time to pass: moments are told by pipes, by the
+//! lab's progress and by the ends of processes, and every wait has a bound.
+
+#![cfg(target_os = "linux")]
+
+mod bad_input;
+mod cuts;
+mod kill_resume;
+mod main_job;
+mod network;
+mod repl;
+mod signals;
+mod stage;
+mod tls;
