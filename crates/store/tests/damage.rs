@@ -304,6 +304,27 @@ fn a_writer_that_lost_the_session_is_refused_by_the_reader() {
 }
 
 #[test]
+fn an_epoch_never_goes_back_whatever_a_line_claims_to_follow() {
+    let disk = disk();
+    drop(create(&disk));
+    let mut log = open(&disk).unwrap().log;
+    log.append(&[input("of epoch 2")]).unwrap();
+    drop(log);
+    let last = read(&disk).0.pop().unwrap();
+    let crc = &last.raw()[last.raw().len() - 10..last.raw().len() - 2];
+    // One that chains to the last line, and one that claims that lines before it are lost.
+    for (seq, durable, prev) in [(3, 2, crc), (9, 8, "01234567")] {
+        let body = format!(
+            r#"{{"seq":{seq},"epoch":1,"durable":{durable},"at":"x","ms":0,"agent":"main","type":"input","data":1,"prev":"{prev}""#
+        );
+        let stale = format!("{body},\"crc\":\"{:08x}\"}}\n", crc32c::crc32c(body.as_bytes()));
+        let (lines, found) = read(&disk_with(&[disk.log(), stale.into_bytes()].concat()));
+        assert_eq!((lines.len(), found.gaps.len()), (2, 0), "seq {seq}");
+        assert_eq!(found.foreign.first().map(|foreign| foreign.why), Some(Why::StaleEpoch), "seq {seq}");
+    }
+}
+
+#[test]
 fn without_its_header_a_session_is_read_and_not_written() {
     let log = long(20);
     let mut damaged = log.clone();
