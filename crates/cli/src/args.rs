@@ -115,7 +115,7 @@ pub enum OutputFormat {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Open an earlier session: say what was found, go on where it stopped
-    Resume(ResumeArgs),
+    Resume(Box<ResumeArgs>),
     /// List the sessions there are
     Sessions(SessionsArgs),
     /// Play a story of faults and recoveries, offline

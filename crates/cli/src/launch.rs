@@ -11,7 +11,7 @@ use yaoki::core::policy::{OnUnknown, Policy};
 use yaoki::core::request::Thinking;
 use yaoki::wire::attempt::Limits;
 use yaoki::wire::endpoint::{Credential, Endpoint, Secret};
-use yaoki::{Agent, Config, Durability, OpenError, PermissionMode, Person, Ports};
+use yaoki::{Agent, Config, Durability, OpenError, PermissionMode, Person, Ports, StartError};
 use yaoki_lab::serve::Server;
 use yaoki_lab::{Lab, Script};
 
@@ -95,8 +95,7 @@ impl Launch {
 
     /// Opens a session, or creates one.
     pub async fn open(&self, session: Option<&str>, person: Arc<dyn Person>) -> Result<Agent, CliError> {
-        let mut ports = Ports::standard(&self.config)
-            .map_err(|error| CliError::environment(yaoki::error_chain(&error), ""))?;
+        let mut ports = Ports::standard(&self.config).map_err(|error| start_error(&error))?;
         ports.person = person;
         let opened = match session {
             Some(session) => Agent::open(self.config.clone(), ports, session).await,
@@ -109,6 +108,21 @@ impl Launch {
     pub fn complaints(&self) -> Vec<String> {
         let lab = self.lab.iter().flat_map(|lab| lab.report().complaints());
         lab.map(|complaint| format!("lab: {complaint}")).collect()
+    }
+}
+
+/// Folds an error of starting into a kind, with the next thing to try.
+fn start_error(error: &StartError) -> CliError {
+    let message = yaoki::error_chain(error);
+    match error {
+        StartError::Rule(_) => CliError::config(
+            message,
+            "write it as Edit, Bash(cargo test) or Read(src/**), in permissions or --allowedTools and --disallowedTools",
+        ),
+        StartError::Http(_) => {
+            CliError::config(message, "check caBundle, and the proxy variables of the environment")
+        }
+        StartError::Runner(_) => CliError::environment(message, "install yaoki again"),
     }
 }
 

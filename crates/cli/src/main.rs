@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     if let [_, runner, folder] = argv.as_slice()
         && runner == yaoki::runner::RUNNER_ARG
     {
-        return yaoki::runner::main_from_args(folder);
+        return yaoki::runner_main(folder);
     }
     panic::install();
     let code = std::panic::catch_unwind(|| run(argv)).unwrap_or(ENDED_BADLY);

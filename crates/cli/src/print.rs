@@ -181,7 +181,10 @@ impl Printer {
 
 impl Onlooker for Printer {
     fn event(&mut self, event: &Event, now_ms: u64) {
-        self.screen.show(event, now_ms);
+        // A reader who left does not want to hear that we stop because of it.
+        if !matches!(self.gone, Some(Gone::Closed)) {
+            self.screen.show(event, now_ms);
+        }
         for line in self.wire.lines(event, now_ms) {
             self.json(&line);
         }

@@ -51,11 +51,13 @@ pub fn listed(home: &Path, cwd: Option<&Path>) -> Result<Vec<SessionInfo>, CliEr
 
 /// One line for each: id, when it was written, how it ended, the first prompt.
 pub fn table(sessions: &[SessionInfo]) -> String {
+    let end = |session: &SessionInfo| one_line(session.last_end.as_deref().unwrap_or("open"));
+    let width = sessions.iter().map(|session| end(session).len()).max().unwrap_or(0);
     let rows = sessions.iter().map(|session| {
         let title = clip(&one_line(&session.title), TITLE_CHARS_MAX);
-        let end = session.last_end.as_deref().unwrap_or("open");
-        format!("{}  {}  {end:<10}  {title}", session.id, minute(session.modified_ns)).trim_end().to_owned()
-            + "\n"
+        let when = minute(session.modified_ns);
+        let row = format!("{}  {when}  {:<width$}  {title}", session.id, end(session));
+        format!("{}\n", row.trim_end())
     });
     rows.collect()
 }
@@ -99,7 +101,7 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 2);
         assert!(
-            lines[0].starts_with("0190  19") && lines[0].ends_with("  completed   make ^[[2Jthe tests pass")
+            lines[0].starts_with("0190  19") && lines[0].ends_with("  completed  make ^[[2Jthe tests pass")
         );
         assert!(lines[1].ends_with("  open"), "{table}");
     }

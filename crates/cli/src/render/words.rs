@@ -19,7 +19,7 @@ pub fn duration(ms: u64) -> String {
     match seconds {
         0..10 if ms % 1000 >= 50 => format!("{}.{}s", seconds, (ms % 1000) / 100),
         0..60 => format!("{seconds}s"),
-        60..3600 if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        60..3600 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
         _ => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
     }
