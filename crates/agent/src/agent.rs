@@ -12,6 +12,7 @@ use yaoki_core::event::{Event, TurnSummary};
 use yaoki_core::ids::SessionId;
 use yaoki_core::message::Part;
 use yaoki_core::record::{ContextSet, Header, Notice, Opened, Record, RecordError, Repaired, Switched};
+use yaoki_core::state::OpPhase;
 use yaoki_core::step::{Input, Now};
 use yaoki_core::turn::Turn;
 use yaoki_store::disk::Disk;
@@ -201,6 +202,10 @@ impl Agent {
                 agent.drive.hands.executor.recall(&op.intent.tool, &post);
             }
         }
+        let ops = &agent.drive.turn.state().ops;
+        // What is detached may still run, and an operation that the log lost is kept until someone has looked at it.
+        let is_settled = |op| ops.get(&op).is_some_and(|op| !op.phase.is_open() && op.phase != OpPhase::Detached);
+        agent.drive.hands.executor.sweep(&is_settled);
         // A gateway may serve under names of its own; its signed blocks still go back to it.
         for (asked, served) in served {
             agent.drive.hands.encoder.learn_served(&asked, &served);

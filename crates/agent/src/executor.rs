@@ -45,6 +45,9 @@ pub trait Executor: Send + Sync {
     /// The outcome of `op` is durable: what was kept for it may go. Safe to repeat.
     fn forget(&self, op: OpId);
 
+    /// A session was opened: what was kept for operations that are settled may go.
+    fn sweep(&self, _is_settled: &dyn Fn(OpId) -> bool) {}
+
     /// A settled outcome of an earlier process, in log order: what it says of files counts as seen.
     fn recall(&self, _tool: &str, _post: &RawJson) {}
 }

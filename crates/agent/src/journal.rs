@@ -51,7 +51,8 @@ impl Journal {
                 .collect();
             if let Err(error) = self.log.append(&lines) {
                 // What an effect came to must not be lost for want of space.
-                if matches!(error, AppendError::Full { .. }) && self.log.append_reserved(&lines).is_ok() {
+                let is_owed = records.iter().any(is_outcome);
+                if is_owed && matches!(error, AppendError::Full { .. }) && self.log.append_reserved(&lines).is_ok() {
                     self.log.sync()?;
                 }
                 return Err(error.into());
@@ -94,6 +95,11 @@ impl Journal {
     pub fn close(self) -> Result<(), JournalError> {
         Ok(self.log.close()?)
     }
+}
+
+/// Whether a record says what an operation came to.
+fn is_outcome(record: &Record) -> bool {
+    matches!(record, Record::Outcome(_) | Record::Unknown(_) | Record::Detached(_) | Record::Resolved(_))
 }
 
 /// A line could not be read as a record.

@@ -240,15 +240,6 @@ impl StandardTools {
         Self { shared: Arc::new(Shared { env, seen, redactor, heard }) }
     }
 
-    /// Removes what an earlier process left of operations that are settled; to be called once at the start.
-    pub fn sweep(&self, is_settled: impl Fn(OpId) -> bool) {
-        for op in tasks::kept_ops(&self.shared) {
-            if is_settled(op) {
-                self.forget(op);
-            }
-        }
-    }
-
     async fn perform(&self, step: &RunStep, progress: Progress<'_>, cancel: CancellationToken) -> RunReport {
         match table::find(&step.tool) {
             Some(tool) => self.perform_with(tool, step, progress, cancel).await,
@@ -357,6 +348,14 @@ impl Executor for StandardTools {
 
     fn forget(&self, op: OpId) {
         tasks::forget(&self.shared, op);
+    }
+
+    fn sweep(&self, is_settled: &dyn Fn(OpId) -> bool) {
+        for op in tasks::kept_ops(&self.shared) {
+            if is_settled(op) {
+                self.forget(op);
+            }
+        }
     }
 
     fn recall(&self, _tool: &str, post: &RawJson) {

@@ -80,9 +80,9 @@ impl Turn {
         self.state.open_calls().next().cloned()
     }
 
-    /// Whether an effect ended since a call was judged: what was true of the world may not be any more.
+    /// Whether a run ended since a call was judged: what was true of the world may not be any more.
     fn is_stale(&self, call: &CallId) -> bool {
-        let is_old = |judged: &Judged| judged.effects_ended != self.effects_ended;
+        let is_old = |judged: &Judged| judged.runs_ended != self.runs_ended;
         self.judged.get(call).is_some_and(is_old) && !crate::mutant!("stale-judgement-stands")
     }
 
@@ -123,7 +123,7 @@ impl Turn {
         let open: Vec<CallId> = self.state.open_calls().map(|call| call.id.clone()).collect();
         for call in open {
             let Some((op, found)) = self.state.open_op(&call) else {
-                if is_gapped {
+                if is_gapped && !crate::mutant!("gap-leaves-calls-open") {
                     self.refuse(&call, Refusal::Lost, CallResult::error(LOST));
                 }
                 continue;
@@ -158,7 +158,7 @@ impl Turn {
             && !crate::mutant!("broken-input-runs")
         {
             let verdict = broken_input(&call.tool, broken);
-            self.judged.insert(call.id, Judged { verdict, effects_ended: self.effects_ended });
+            self.judged.insert(call.id, Judged { verdict, runs_ended: self.runs_ended });
             return;
         }
         let id = StepId::Prepare(call.id.clone());
@@ -175,7 +175,8 @@ impl Turn {
                 plan.class.is_pure()
                     && matches!(plan.permission, Judgement::Allow { .. } | Judgement::Deny { .. })
             }
-            Some(PrepareVerdict::Refused { .. }) => true,
+            // A precondition may be met by a call before it: a read before an edit.
+            Some(PrepareVerdict::Refused { why, .. }) => *why != Refusal::Precondition,
             None => false,
         }
     }

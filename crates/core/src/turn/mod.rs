@@ -41,8 +41,8 @@ pub struct Turn {
     told_to_stop: BTreeSet<StepId>,
     /// What is known of calls that have no operation yet. Not durable: judging again is free.
     judged: BTreeMap<CallId, Judged>,
-    /// Effects that ended in this process; a judgement made before the last one is stale.
-    effects_ended: u64,
+    /// Runs that ended in this process; a judgement made before the last one is stale.
+    runs_ended: u64,
     /// Characters of the running attempt that onlookers have seen.
     shown: u64,
     /// Set once the turn is to end as soon as nothing is open.
@@ -50,8 +50,6 @@ pub struct Turn {
     /// Prompts that came while a turn was open, oldest first.
     next_prompts: VecDeque<InputGiven>,
     is_dead: bool,
-    /// No record is missing, so an operation without traces did not run.
-    is_whole: bool,
     /// Effectful records written since the last barrier, or read from a log that may not have been synced.
     is_dirty: bool,
     /// Records of an earlier process were read, and what it left open has not been looked at.
@@ -61,7 +59,7 @@ pub struct Turn {
 #[derive(Debug, Clone, PartialEq)]
 struct Judged {
     verdict: PrepareVerdict,
-    effects_ended: u64,
+    runs_ended: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,12 +113,11 @@ impl Turn {
             performing: BTreeSet::new(),
             told_to_stop: BTreeSet::new(),
             judged: BTreeMap::new(),
-            effects_ended: 0,
+            runs_ended: 0,
             shown: 0,
             stopping: None,
             next_prompts: VecDeque::new(),
             is_dead: false,
-            is_whole: true,
             is_dirty: false,
             has_leftovers: false,
         }
@@ -148,9 +145,10 @@ impl Turn {
         self.write(record);
     }
 
-    /// Part of the log is missing: what looks as if it never ran may only have lost its traces.
+    /// Part of the log is missing: what is open may have started, and what looks as if it never ran may only have
+    /// lost its traces. Where a `gap` record stands for what is missing, its replay does the same.
     pub fn distrust(&mut self) {
-        self.is_whole = false;
+        self.state.gapped();
     }
 
     /// Whether a turn has begun and not ended. Once the log is lost there is none: nothing goes on.
@@ -175,7 +173,10 @@ impl Turn {
         self.now = now;
         match input {
             Input::Prompt { parts, uuid, max_turns } => self.prompted(InputGiven { parts, uuid, max_turns }),
-            Input::Continue => self.go_on(),
+            Input::Continue => {
+                self.stop_if_undecided();
+                self.go_on();
+            }
             Input::Interrupt => self.stop(StopCause::Person),
             Input::AttemptEnded { request, attempt, end } => self.attempt_ended(request, attempt, end),
             Input::Waited { request, attempt } => {
@@ -185,7 +186,7 @@ impl Turn {
             }
             Input::Prepared { call, verdict } => {
                 if self.close(&StepId::Prepare(call.clone())) {
-                    self.judged.insert(call, Judged { verdict, effects_ended: self.effects_ended });
+                    self.judged.insert(call, Judged { verdict, runs_ended: self.runs_ended });
                     self.go_on();
                 }
             }
@@ -264,6 +265,22 @@ impl Turn {
             return self.ask_on();
         }
         if turn.stop.is_some() { self.answer_is_complete() } else { self.ask() }
+    }
+
+    /// The process died between an unknown outcome and the end that policy wants for it.
+    fn stop_if_undecided(&mut self) {
+        let Some(turn) = &self.state.turn else { return };
+        let is_unknown = |call: &CallId| {
+            let op = self.state.op_of_call.get(call).and_then(|op| self.state.ops.get(op));
+            op.is_some_and(|op| op.phase == OpPhase::Unknown)
+        };
+        let is_at_calls = turn.request.is_none();
+        if self.policy.on_unknown == OnUnknown::Stop
+            && is_at_calls
+            && turn.calls.iter().any(|call| is_unknown(&call.id))
+        {
+            self.stopping.get_or_insert(Stopping { reason: StopCause::Undecided, is_hurried: false });
+        }
     }
 
     fn stop(&mut self, reason: StopCause) {
@@ -349,7 +366,7 @@ impl Turn {
         let Some(found) = self.state.ops.get(&op) else { return };
         let (call, tool, class) = (found.intent.call.clone(), found.intent.tool.clone(), found.intent.class);
         let is_effect = !class.is_pure();
-        self.effects_ended += u64::from(is_effect);
+        self.runs_ended += 1;
         self.is_dirty |= is_effect;
         match report {
             RunReport::Ended { status, result, post, took_ms } => {
@@ -373,7 +390,7 @@ impl Turn {
         let Some(found) = self.state.ops.get(&op) else { return };
         let class = found.intent.class;
         let finding = match finding {
-            Finding::NeverRan if !self.is_whole => {
+            Finding::NeverRan if found.is_doubtful && !crate::mutant!("gap-is-forgotten") => {
                 Finding::Nothing { why: "part of the log is missing".to_owned() }
             }
             other => other,
