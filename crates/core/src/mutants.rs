@@ -13,6 +13,8 @@ pub const MUTANTS: &[(&str, &str)] = &[
     ("cut-text-not-withdrawn", "text of a cut stream stays on the screen"),
     ("denied-calls-run", "a call runs that a person said no to"),
     ("failure-before-a-crash-is-forgotten", "a crash sends again at once, and free of charge"),
+    ("gap-is-forgotten", "what lost its traces with a part of the log is run again"),
+    ("gap-leaves-calls-open", "a call runs again whose intent went with a part of the log"),
     ("graph-results-swapped", "a call is answered with the result of the one beside it"),
     ("graph-second-result-wins", "a late second result changes what the model was told"),
     ("interrupt-lets-go-of-runs", "an interrupted turn ends while a call still runs"),

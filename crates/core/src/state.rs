@@ -148,6 +148,8 @@ pub struct Op {
     pub allowed_in: Option<u32>,
     /// Why it was not allowed. A no holds also if the process died before the call was answered with it.
     pub denied: Option<String>,
+    /// Records behind its intent are gone: it may have run, and what it left may have been cleared away.
+    pub is_doubtful: bool,
     pub starts: u32,
 }
 
@@ -347,9 +349,10 @@ impl State {
     }
 
     /// Records are gone here. What was not settled before may have started, and ended, in them.
-    fn gapped(&mut self) {
+    pub(crate) fn gapped(&mut self) {
         for op in self.ops.values_mut().filter(|op| op.phase.is_open()) {
             op.phase = OpPhase::Started;
+            op.is_doubtful = true;
         }
         if let Some(turn) = &mut self.turn {
             turn.is_gapped = true;
@@ -500,6 +503,13 @@ impl OpenRequest {
 
 impl Op {
     fn intended(intent: Intent) -> Self {
-        Self { intent, phase: OpPhase::Intended, allowed_in: None, denied: None, starts: 0 }
+        Self {
+            intent,
+            phase: OpPhase::Intended,
+            allowed_in: None,
+            denied: None,
+            is_doubtful: false,
+            starts: 0,
+        }
     }
 }

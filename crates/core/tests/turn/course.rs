@@ -374,6 +374,7 @@ courses! {
     a_crash_while_running_takes_the_outcome
     a_crash_of_the_machine_leaves_an_unknown
     a_crash_of_the_machine_may_stop_the_turn
+    a_crash_before_the_stop_at_an_unknown_stops_all_the_same
     a_crash_while_asking_asks_again
     a_crash_after_a_no_keeps_it
     a_prompt_after_a_crash_closes_the_turn

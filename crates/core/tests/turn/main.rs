@@ -7,6 +7,7 @@ mod bounds;
 mod calm;
 mod course;
 mod depth;
+mod gaps;
 mod plain;
 mod prefixes;
 mod random;

@@ -94,6 +94,7 @@ impl Rig {
     /// A process that finds this log.
     pub fn resumed(policy: Policy, log: &[(Place, Record)]) -> Checked<Self> {
         let mut rig = Self::new(policy);
+        rig.watch = Watch::default();
         rig.log = log.to_vec();
         rig.durable = log.len();
         rig.epoch = log.last().map_or(1, |(place, _)| place.epoch);
@@ -113,7 +114,8 @@ impl Rig {
     pub fn settle(&mut self) -> Checked<Outbox> {
         let out = self.turn.drain();
         for record in &out.records {
-            let place = Place { seq: self.log.len() as u64 + 1, epoch: self.epoch, ms: out.ms };
+            let seq = self.log.last().map_or(0, |(place, _)| place.seq) + 1;
+            let place = Place { seq, epoch: self.epoch, ms: out.ms };
             self.log.push((place, record.clone()));
         }
         if let Some(lost) = self.tear.take() {

@@ -5,11 +5,12 @@
 use yaoki_core::mutants::{self, MUTANTS};
 
 use crate::course;
+use crate::gaps;
 use crate::random::{dice_of, play};
 
 const SEEDS: u64 = 3_000;
 
-/// The first random course that breaks an invariant, else the first written one that differs.
+/// The first random course that breaks an invariant, else the first written one that differs, else the first gap.
 fn caught_by(name: &str) -> Option<String> {
     mutants::choose(Some(name));
     let by_seed = (0..SEEDS).find_map(|seed| {
@@ -26,7 +27,8 @@ fn caught_by(name: &str) -> Option<String> {
         let differs = |name: &&&str| std::panic::catch_unwind(|| course::check(name)).is_err();
         course::ALL.iter().find(differs).map(|name| format!("course {name}"))
     };
-    let caught = by_seed.or_else(by_course);
+    let by_gap = || gaps::every_gap().err().map(|violation| format!("gap in {violation}"));
+    let caught = by_seed.or_else(by_course).or_else(by_gap);
     mutants::choose(None);
     caught
 }

@@ -144,11 +144,11 @@ impl Facts {
                 self.ops.insert(intent.op, fact);
             }
             Record::Permission(permission) if permission.allowed => {
-                self.op(permission.op).allowed_in = Some(permission.epoch);
+                self.with_op(permission.op, |op| op.allowed_in = Some(permission.epoch));
             }
             Record::Started(started) => {
                 let count = self.count;
-                self.op(started.op).started_at = Some(count);
+                self.with_op(started.op, |op| op.started_at = Some(count));
             }
             Record::Outcome(outcome) => self.ended(outcome.op, Some(&outcome.result)),
             Record::Detached(detached) => self.ended(detached.op, Some(&detached.result)),
@@ -158,19 +158,23 @@ impl Facts {
         }
     }
 
-    fn op(&mut self, op: OpId) -> &mut OpFact {
-        self.ops.get_mut(&op).expect("an intent is recorded first")
+    /// An intent is recorded first, if it is not in a part of the log that is gone.
+    fn with_op(&mut self, op: OpId, change: impl FnOnce(&mut OpFact)) {
+        if let Some(fact) = self.ops.get_mut(&op) {
+            change(fact);
+        }
     }
 
     fn ended(&mut self, op: OpId, result: Option<&CallResult>) {
         let count = self.count;
-        let fact = self.op(op);
-        fact.ends += 1;
-        if fact.ends == 1 {
-            fact.ended_at = count;
-        }
-        let call = fact.call.clone();
-        if let Some(result) = result {
+        self.with_op(op, |fact| {
+            fact.ends += 1;
+            if fact.ends == 1 {
+                fact.ended_at = count;
+            }
+        });
+        let call = self.ops.get(&op).map(|fact| fact.call.clone());
+        if let (Some(call), Some(result)) = (call, result) {
             self.result(&call, result);
         }
     }

@@ -77,6 +77,13 @@ impl World {
         self.did_run.entry(op).or_insert(false);
     }
 
+    /// A call had its effect. Its traces are there to be found until its end was durable.
+    pub fn ran_before(&mut self, run: &RunStep, has_traces: bool) {
+        self.runs_of_call.insert(run.call.clone(), 1);
+        self.runs_of_key.insert(run.key.clone(), 1);
+        self.did_run.insert(run.op, has_traces);
+    }
+
     /// It had its effect before this world was looked at.
     pub fn did_before(&mut self, op: OpId) {
         self.did_run.insert(op, true);
