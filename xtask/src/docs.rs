@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::house::House;
 
@@ -62,9 +63,14 @@ fn ask_once(house: &House, told: &mut BTreeMap<String, String>, name: &str) -> R
     if let Some(text) = told.get(name) {
         return Ok(text.clone());
     }
-    let mut cargo =
-        house.cargo(&["run", "--quiet", "--locked", "--package", "yaoki-cli", "--", "__docs", name]);
-    let answer = cargo.output().map_err(|why| format!("cannot run cargo: {why}"))?;
+    if told.is_empty() {
+        let built = house.build().status().map_err(|why| format!("cannot run cargo: {why}"))?;
+        if !built.success() {
+            return Err("the workspace does not build".to_owned());
+        }
+    }
+    let mut yaoki = Command::new(house.program("yaoki"));
+    let answer = yaoki.args(["__docs", name]).output().map_err(|why| format!("cannot run yaoki: {why}"))?;
     if !answer.status.success() {
         return Err(format!(
             "`yaoki __docs {name}` failed: {}",

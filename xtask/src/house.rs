@@ -48,6 +48,18 @@ impl House {
         cargo
     }
 
+    /// Returns the command that builds every program of the workspace.
+    ///
+    /// Always the whole of it: one package alone would have dependencies with fewer features, built a second time.
+    pub fn build(&self) -> Command {
+        self.cargo(&["build", "--quiet", "--workspace", "--locked"])
+    }
+
+    /// Returns where [`House::build`] puts a program.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.target.join("debug").join(name)
+    }
+
     /// Returns the files of the repository: those git tracks or would add, else every file found.
     ///
     /// Shape: paths relative to the root, sorted; files that are gone from disk are left out.

@@ -89,9 +89,9 @@ fn sim(house: &House, pace: Pace) -> Vec<Command> {
         Pace::Full => &["--seconds", "300", "--gate"],
         Pace::Quick => &["--seconds", "20"],
     };
-    let mut run = house.cargo(&["run", "--quiet", "--locked", "--package", "yaoki-sim", "--", "run"]);
-    run.args(["--workers", "2"]).args(much);
-    vec![run]
+    let mut run = Command::new(house.program("yaoki-sim"));
+    run.args(["run", "--workers", "2"]).args(much).current_dir(&house.root);
+    vec![house.build(), run]
 }
 
 /// One build with the bugs in it; which of them bites is chosen at run time.
