@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::render::plain::{clip, one_line};
 use crate::render::style::{Look, Style};
 
-/// Characters of one told line.
+/// Characters of one told line, and lines of one result.
 const LINE_CHARS_MAX: usize = 100;
+const RESULT_LINES_MAX: usize = 3;
 
 /// What opens the next heading.
 type Opens = fn(&Value) -> bool;
@@ -47,12 +48,14 @@ pub struct Tale<W> {
     out: W,
     look: Look,
     to_come: VecDeque<(&'static str, Opens)>,
+    /// What the model said before a call that may open a heading.
+    unsaid: String,
     pub told: Told,
 }
 
 impl<W: Write> Tale<W> {
     pub fn new(out: W, look: Look) -> Self {
-        Self { out, look, to_come: ACTS.into(), told: Told::default() }
+        Self { out, look, to_come: ACTS.into(), unsaid: String::new(), told: Told::default() }
     }
 
     /// Prints a numbered heading.
@@ -94,6 +97,9 @@ impl<W: Write> Tale<W> {
             let title = *title;
             self.to_come.pop_front();
             self.act(title)?;
+        }
+        if text(line, "type") != "assistant" {
+            self.say_unsaid()?;
         }
         match (text(line, "type"), text(line, "subtype")) {
             ("system", "init") => self.opened(line),
@@ -142,8 +148,13 @@ impl<W: Write> Tale<W> {
 
     fn said(&mut self, block: &Value) -> io::Result<()> {
         match text(block, "type") {
-            "text" => writeln!(self.out, "    {}", one_line(text(block, "text"))),
+            "text" => {
+                self.say_unsaid()?;
+                self.unsaid = one_line(text(block, "text"));
+                Ok(())
+            }
             "tool_use" => {
+                self.say_unsaid()?;
                 let title = title(block);
                 writeln!(
                     self.out,
@@ -166,9 +177,22 @@ impl<W: Write> Tale<W> {
             _ => String::new(),
         };
         let is_error = block["is_error"] == true;
-        let (mark, style) = if is_error { ("✗", Style::BAD) } else { ("✓", Style::GOOD) };
-        let shown = clip(&one_line(&said), LINE_CHARS_MAX);
-        writeln!(self.out, "      {} {}", self.look.paint(style, mark), self.look.paint(Style::DIM, &shown))
+        let (mark, style) = if is_error { ("✘", Style::BAD) } else { ("✓", Style::GOOD) };
+        let said = said.replace("<tool_use_error>", "").replace("</tool_use_error>", "");
+        let mut marked = self.look.paint(style, mark);
+        for told in said.lines().filter(|line| !line.trim().is_empty()).take(RESULT_LINES_MAX) {
+            let shown = self.look.paint(Style::DIM, &clip(&one_line(told), LINE_CHARS_MAX));
+            writeln!(self.out, "      {marked} {shown}")?;
+            marked = " ".to_owned();
+        }
+        Ok(())
+    }
+
+    fn say_unsaid(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.unsaid).as_str() {
+            "" => Ok(()),
+            said => writeln!(self.out, "    {said}"),
+        }
     }
 
     fn ended(&mut self, line: &Value) -> io::Result<()> {
@@ -221,10 +245,13 @@ mod tests {
         (String::from_utf8(out).unwrap(), told)
     }
 
+    fn said() -> Value {
+        json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": "So." }] } })
+    }
+
     fn call(name: &str, input: Value) -> Value {
-        json!({ "type": "assistant", "message": { "content": [
-            { "type": "text", "text": "So." }, { "type": "tool_use", "name": name, "input": input },
-        ] } })
+        let block = json!({ "type": "tool_use", "name": name, "input": input });
+        json!({ "type": "assistant", "message": { "content": [block] } })
     }
 
     #[test]
@@ -238,22 +265,31 @@ mod tests {
             json!({ "type": "system", "subtype": "init", "session_id": "s1", "model": "m" }),
             busy.clone(),
             busy,
+            said(),
             call("Read", json!({ "path": "/x/project/sum.sh" })),
             failed,
         ]);
-        assert_eq!(
-            text,
-            "    session s1, model m\n\n 1  The service is overloaded, twice\n    ✗ 529 overloaded\n    \
-             Retrying in 0.5s · attempt 1/10\n    ✗ 529 overloaded\n    Retrying in 0.5s · attempt 1/10\n\n \
-             2  The model names a parameter wrong\n    So.\n    ● Read(path: sum.sh)\n      \
-             ✗ no ^[[31m such parameter\n"
-        );
+        let want = "    session s1, model m
+
+ 1  The service is overloaded, twice
+    ✗ 529 overloaded
+    Retrying in 0.5s · attempt 1/10
+    ✗ 529 overloaded
+    Retrying in 0.5s · attempt 1/10
+
+ 2  The model names a parameter wrong
+    So.
+    ● Read(path: sum.sh)
+      ✘ no
+        ^[[31m such parameter
+";
+        assert_eq!(text, want);
         assert_eq!((told.session.as_deref(), told.waits_busy_ms, told.acts), (Some("s1"), vec![512, 512], 2));
     }
 
     #[test]
     fn a_heading_whose_turn_has_not_come_is_not_printed() {
-        let (text, told) = told(&[call("Bash", json!({ "command": "sh deploy.sh" }))]);
+        let (text, told) = told(&[said(), call("Bash", json!({ "command": "sh deploy.sh" }))]);
         assert_eq!((text.as_str(), told.acts), ("    So.\n    ● Bash(sh deploy.sh)\n", 0));
     }
 }

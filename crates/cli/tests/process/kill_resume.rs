@@ -2,7 +2,7 @@
 //! turn, the command has run once, and the strict lab accepts all that was sent.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -98,6 +98,11 @@ impl Job {
         assert!(text.contains("the ledger is written"), "{moment}: the model saw the real outcome: {text}");
         let ends = self.stage.records().into_iter().filter(|(kind, _)| kind == "turn_end").count();
         assert_eq!(ends, 1, "{moment}: the turn ended once");
+        if let [run] = &self.runs()[..] {
+            // Its runner had not left yet; the next process that opens the session takes it away.
+            await_end(run);
+            self.stage.resume().assert_code(0);
+        }
         assert_eq!(self.runs(), Vec::<PathBuf>::new(), "{moment}: nothing is left of the run");
     }
 }
@@ -233,13 +238,18 @@ impl Job {
         all.into_iter().filter(|path| path.is_dir()).collect()
     }
 
-    /// Waits until the runner has let go of the run: the command has ended and its outcome is on disk.
+    /// Waits until the command has ended and its outcome is on disk.
     fn await_end_of_command(&self) {
         let runs = self.runs();
         let [run] = &runs[..] else { panic!("one run: {runs:?}") };
-        let started = std::fs::File::open(run.join("started")).unwrap();
-        // Bounded by the command's own time limit; the lock is what a resumed agent looks at, too.
-        rustix::fs::flock(&started, rustix::fs::FlockOperation::LockShared).unwrap();
-        assert!(run.join("exit").exists());
+        await_end(run);
     }
+}
+
+/// Waits until the runner of a run has let go of it.
+fn await_end(run: &Path) {
+    let started = std::fs::File::open(run.join("started")).unwrap();
+    // Bounded by the command's own time limit; the lock is what a resumed agent looks at, too.
+    rustix::fs::flock(&started, rustix::fs::FlockOperation::LockShared).unwrap();
+    assert!(run.join("exit").exists());
 }

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod cuts;
+mod demo;
 mod kill_resume;
 mod main_job;
 mod network;

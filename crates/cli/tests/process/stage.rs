@@ -50,7 +50,7 @@ impl Stage {
         fs::create_dir(dir.path().join("project")).unwrap();
         let server = Server::start_on_thread(Lab::new(script), "127.0.0.1:0").unwrap();
         let stage = Stage { dir, server };
-        stage.git(&["init", "--quiet"]);
+        stage.git(&["-c", "init.defaultBranch=main", "init", "--quiet"]);
         stage
     }
 
