@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use yaoki::core::event::{Event, TurnSummary};
 use yaoki::core::message::Part;
-use yaoki::{Agent, Nobody};
+use yaoki::{Agent, Nobody, Status};
 
 use crate::args::{OutputFormat, RunFlags};
 use crate::exit::{CliError, ENDED_BADLY, GOOD, code_of};
@@ -66,6 +66,14 @@ async fn started(launch: &Launch, flags: &RunFlags, job: Job) -> Result<u8, CliE
     for notice in &agent.found().notices {
         lock(&printer).recovery(notice);
     }
+    if agent.found().is_turn_open {
+        lock(&printer).recovery(match job.prompt {
+            None => "the last turn was left open by a process that ended; it is finished now",
+            Some(_) => {
+                "the last turn was left open by a process that ended; it is closed before the new prompt"
+            }
+        });
+    }
     let work = match job.prompt {
         Some(prompt) => Work::Prompt(vec![Part::text(prompt)]),
         None => Work::Finish,
@@ -76,7 +84,7 @@ async fn started(launch: &Launch, flags: &RunFlags, job: Job) -> Result<u8, CliE
     printer.leave();
     let code = match &ran.summary {
         Some(summary) => {
-            printer.end(summary, agent.status().cost, clock.ms());
+            printer.end(summary, &agent.status(), clock.ms());
             code_of(summary.reason, flags.typed_exit_codes, ran.signal)
         }
         None => {
@@ -163,7 +171,7 @@ impl Printer {
         self.screen.notice_of(yaoki::core::event::Level::Warn, notice);
     }
 
-    fn end(&mut self, summary: &TurnSummary, cost: Option<f64>, now_ms: u64) {
+    fn end(&mut self, summary: &TurnSummary, status: &Status, now_ms: u64) {
         match self.format {
             OutputFormat::Text if summary.reason.is_good() => {
                 let answer = clean(summary.text.trim_end());
@@ -172,7 +180,9 @@ impl Printer {
             // The error is on standard error already.
             OutputFormat::Text => {}
             OutputFormat::Json | OutputFormat::StreamJson => {
-                let line = to_line(&self.wire.result(summary, cost, now_ms));
+                let mut result = self.wire.result(summary, status.cost, now_ms);
+                result["yaoki_log_syncs"] = Value::from(status.log_syncs);
+                let line = to_line(&result);
                 self.write(&format!("{line}\n"));
             }
         }
