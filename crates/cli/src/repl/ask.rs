@@ -96,12 +96,13 @@ impl TerminalPerson {
                 Choice::ShowAll => lines_max = usize::MAX,
                 Choice::No => return Answer::Deny { reason: "The user said no to this call.".to_owned() },
                 Choice::Stop => {
-                    // The signal that Ctrl+C would have been outside of raw mode.
+                    // The signal that Ctrl+C would have been outside of raw mode. It withdraws the question:
+                    // an answer now would let the turn go on until the signal is heard.
                     let _ = rustix::process::kill_process(
                         rustix::process::getpid(),
                         rustix::process::Signal::INT,
                     );
-                    return Answer::Deny { reason: "The user interrupted at this call.".to_owned() };
+                    return std::future::pending().await;
                 }
             }
         }

@@ -177,7 +177,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "permissions.defaultMode",
         kind: Kind::Choice(&["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"]),
         default: "default",
-        project: Project::Only(&["default", "plan", "dontAsk"]),
+        project: Project::Only(&["plan"]),
         env: &[],
         flag: Some("--permission-mode"),
         doc: "How much is allowed without asking. `bypassPermissions` is refused for root, unless `IS_SANDBOX=1`.",
@@ -351,7 +351,8 @@ mod tests {
         let Some(Setting { project: Project::Only(modes), .. }) = setting("permissions.defaultMode") else {
             panic!("the mode is not restricted")
         };
-        assert!(!modes.contains(&"bypassPermissions") && !modes.contains(&"acceptEdits"));
+        // Any other could loosen what its user chose.
+        assert_eq!(modes, &["plan"]);
     }
 
     #[test]
