@@ -97,6 +97,8 @@ pub struct OpenTurn {
     settled_to: usize,
     /// Calls of that message that were intended, by digest, in order: their ordinals.
     intended: BTreeMap<String, Vec<CallId>>,
+    /// The key that each of them got.
+    keys: BTreeMap<CallId, OpKey>,
     /// Part of the log behind that message is gone: a call without an operation may have run all the same.
     pub is_gapped: bool,
     pub stop: Option<StopReason>,
@@ -105,6 +107,12 @@ pub struct OpenTurn {
     pub last_failure: Option<Failure>,
     /// The turn's latest message from the model.
     pub last_blocks: Vec<Block>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OpKey {
+    digest: String,
+    key: String,
 }
 
 /// One logical request and its attempts so far.
@@ -254,6 +262,8 @@ impl State {
                     if !equal.contains(&intent.call) {
                         equal.push(intent.call.clone());
                     }
+                    let key = OpKey { digest: intent.digest.clone(), key: intent.key.clone() };
+                    turn.keys.insert(intent.call.clone(), key);
                 }
                 self.ops.insert(intent.op, Op::intended(intent.clone()));
             }
@@ -409,6 +419,7 @@ impl State {
             turn.calls = calls;
             turn.settled_to = 0;
             turn.intended.clear();
+            turn.keys.clear();
             turn.is_gapped = false;
             turn.stop = Some(reply.stop.clone());
             turn.last_blocks = blocks;
@@ -443,8 +454,13 @@ impl State {
         self.dropped.contains(&feature.into())
     }
 
+    /// The key of a call that was intended before with an equal input: intended again, it is the same operation.
+    pub fn key_before(&self, call: &CallId, digest: &str) -> Option<&str> {
+        let before = self.turn.as_ref()?.keys.get(call)?;
+        (before.digest == digest).then_some(before.key.as_str())
+    }
+
     /// How many equal calls of the same message were intended before this one: the ordinal that tells them apart.
-    /// A call that is intended again after a crash keeps its own.
     pub fn ordinal(&self, call: &CallId, digest: &str) -> u32 {
         let equal =
             self.turn.as_ref().and_then(|turn| turn.intended.get(digest)).map_or(&[][..], Vec::as_slice);
@@ -466,6 +482,7 @@ impl OpenTurn {
             calls: Vec::new(),
             settled_to: 0,
             intended: BTreeMap::new(),
+            keys: BTreeMap::new(),
             is_gapped: false,
             stop: None,
             denials: Vec::new(),

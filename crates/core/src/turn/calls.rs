@@ -237,6 +237,9 @@ impl Turn {
         };
         let root = header.parent.as_ref().unwrap_or(&header.session);
         let digest = op_digest(&header.key, root, &call.tool, canonical);
+        if let Some(key) = self.state.key_before(&call.id, &digest) {
+            return (key.to_owned(), digest);
+        }
         let ordinal =
             if crate::mutant!("key-ordinal-reused") { 0 } else { self.state.ordinal(&call.id, &digest) };
         let place = LogicalPlace {

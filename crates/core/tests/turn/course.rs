@@ -325,6 +325,7 @@ courses! {
     reads_run_together_without_a_barrier
     effects_in_order_share_their_barriers
     a_mixed_batch_is_judged_again_after_an_effect
+    a_read_before_an_effect_lets_it_be_judged_again
     an_unknown_tool_is_answered_with_an_error
     a_rule_denies_a_call
     a_person_allows_a_call
