@@ -51,6 +51,8 @@ fn tools(config: &Config, seat: &Seat, rules: RuleSet, runner: PathBuf) -> Arc<d
     let mut env = ToolEnv::new(&config.cwd, &seat.folder, runner, Arc::new(rules));
     env.secrets = config.secrets.clone();
     env.pass_credentials = config.pass_credentials;
+    // Which commands only read is for the effect rules to say, once they can prove it; until then all may change things.
+    env.classify_commands = false;
     let folder = seat.folder.clone();
     env.save_blob = Some(Arc::new(move |bytes| {
         let stored = Blobs::of(Arc::new(RealDisk), &folder).put(bytes);

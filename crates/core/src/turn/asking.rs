@@ -6,6 +6,7 @@ use super::Turn;
 use crate::event::Event;
 use crate::fault::{Failure, Feature};
 use crate::ids::derive_uuid;
+use crate::message::Reply;
 use crate::record::{AssistantCommitted, AttemptEnd, AttemptStart, Budget, Discarded, Dropped};
 use crate::recovery::{self, Facts, Remedy};
 use crate::step::{AttemptReport, Step, StepId};
@@ -96,7 +97,9 @@ impl Turn {
         if let Some(reply) = reply {
             let message = self.state.message_id(self.seq_next());
             self.write(AssistantCommitted { message: message.clone(), request, reply: reply.clone() });
-            self.tell(Event::Committed { message, reply });
+            // Its calls have their ids now: results are told by them.
+            let blocks = self.state.turn.as_ref().map_or(reply.blocks, |turn| turn.last_blocks.clone());
+            self.tell(Event::Committed { message, reply: Reply { blocks, ..reply } });
         }
         if let Some(failure) = failure {
             self.withdraw(request, attempt, &failure);
