@@ -264,7 +264,7 @@ pub enum Refusal {
     /// The message ended at the output limit; the input may be half.
     Truncated,
     NotStarted,
-    /// Part of the log is gone, so nobody knows whether it ran. It is not run again.
+    /// Nobody knows whether it ran, and no operation is left to say so of. It is not run again.
     Lost,
 }
 

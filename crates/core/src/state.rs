@@ -101,6 +101,8 @@ pub struct OpenTurn {
     keys: BTreeMap<CallId, OpKey>,
     /// Part of the log behind that message is gone: a call without an operation may have run all the same.
     pub is_gapped: bool,
+    /// Calls of it that were to run again because nobody knows whether they did.
+    ran_perhaps: BTreeSet<CallId>,
     pub stop: Option<StopReason>,
     /// Calls that permission was refused for.
     pub denials: Vec<Call>,
@@ -292,7 +294,11 @@ impl State {
                     // The call is open again, and what runs next is an operation of its own.
                     if matches!(resolved.verdict, Verdict::Not | Verdict::Again) {
                         let call = op.intent.call.clone();
+                        let ran_perhaps = resolved.verdict == Verdict::Again && !op.intent.class.is_pure();
                         self.op_of_call.remove(&call);
+                        if let Some(turn) = self.turn.as_mut().filter(|_| ran_perhaps) {
+                            turn.ran_perhaps.insert(call);
+                        }
                     }
                 }
             }
@@ -421,6 +427,7 @@ impl State {
             turn.intended.clear();
             turn.keys.clear();
             turn.is_gapped = false;
+            turn.ran_perhaps.clear();
             turn.stop = Some(reply.stop.clone());
             turn.last_blocks = blocks;
         }
@@ -443,6 +450,16 @@ impl State {
         let op = self.op_of_call.get(call)?;
         let found = self.ops.get(op)?;
         found.phase.is_open().then_some((*op, found))
+    }
+
+    /// Whether a call may have had an operation that is not in the records any more.
+    pub fn is_lost(&self, call: &CallId) -> bool {
+        !self.op_of_call.contains_key(call) && self.turn.as_ref().is_some_and(|turn| turn.is_gapped)
+    }
+
+    /// Whether a call that no operation stands for may have had its effect all the same.
+    pub fn ran_perhaps(&self, call: &CallId) -> bool {
+        self.is_lost(call) || self.turn.as_ref().is_some_and(|turn| turn.ran_perhaps.contains(call))
     }
 
     /// Operations that started and whose end is not in the records.
@@ -484,6 +501,7 @@ impl OpenTurn {
             intended: BTreeMap::new(),
             keys: BTreeMap::new(),
             is_gapped: false,
+            ran_perhaps: BTreeSet::new(),
             stop: None,
             denials: Vec::new(),
             last_failure: None,

@@ -9,8 +9,8 @@ use crate::record::{Intent, Permission, Refusal, Started, Verdict};
 use crate::state::OpPhase;
 use crate::step::{Answer, Judgement, Plan, PrepareVerdict, RunStep, Step, StepId};
 
-/// What the model is told of a call whose records went with a damaged part of the log.
-const LOST: &str = "[outcome unknown] Part of the session log is damaged, and whether this call ran is not known. \
+/// What the model is told of a call that may have run, and of which no record or trace is left.
+pub(super) const LOST: &str = "[outcome unknown] Whether this call ran in an earlier process is not known. \
      Check what it should have changed before doing anything else; do not repeat it without checking.";
 
 impl Turn {
@@ -119,11 +119,10 @@ impl Turn {
         if !std::mem::take(&mut self.has_leftovers) {
             return;
         }
-        let is_gapped = self.state.turn.as_ref().is_some_and(|turn| turn.is_gapped);
         let open: Vec<CallId> = self.state.open_calls().map(|call| call.id.clone()).collect();
         for call in open {
             let Some((op, found)) = self.state.open_op(&call) else {
-                if is_gapped && !crate::mutant!("gap-leaves-calls-open") {
+                if self.state.is_lost(&call) && !crate::mutant!("gap-leaves-calls-open") {
                     self.refuse(&call, Refusal::Lost, CallResult::error(LOST));
                 }
                 continue;

@@ -11,20 +11,20 @@
 mod asking;
 mod calls;
 mod ends;
+mod outcomes;
+mod stopping;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::effects::EffectClass;
 use crate::event::{Event, Level};
-use crate::ids::{CallId, OpId};
+use crate::ids::CallId;
 use crate::message::{CallResult, Part};
-use crate::policy::{OnUnknown, Policy};
-use crate::record::{
-    CallRefused, Detached, InputGiven, Outcome, OutcomeStatus, Record, Refusal, Resolved, Unknown, Verdict,
-};
-use crate::state::{OpPhase, Place, State};
-use crate::step::{Delta, Finding, Input, Now, PrepareVerdict, RunReport, Step, StepId};
+use crate::policy::Policy;
+use crate::record::{CallRefused, InputGiven, OutcomeStatus, Record, Refusal};
+use crate::state::{Place, State};
+use crate::step::{Delta, Input, Now, PrepareVerdict, Step, StepId};
 use crate::terminal::TerminalReason;
+use stopping::{StopCause, Stopping};
 
 /// One agent's course through a session.
 #[derive(Debug, Clone)]
@@ -60,25 +60,6 @@ pub struct Turn {
 struct Judged {
     verdict: PrepareVerdict,
     runs_ended: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stopping {
-    reason: StopCause,
-    /// A person waits for it: what an earlier process left running is stopped too.
-    is_hurried: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StopCause {
-    /// A person interrupted.
-    Person,
-    /// The process that ran this turn died, and something else was asked.
-    Died,
-    /// Something else was asked while it ran.
-    Replaced,
-    /// An effect's outcome is unknown, and policy says to stop.
-    Undecided,
 }
 
 /// What a call of `next` leaves.
@@ -267,174 +248,6 @@ impl Turn {
         if turn.stop.is_some() { self.answer_is_complete() } else { self.ask() }
     }
 
-    /// The process died between an unknown outcome and the end that policy wants for it.
-    fn stop_if_undecided(&mut self) {
-        let Some(turn) = &self.state.turn else { return };
-        let is_unknown = |call: &CallId| {
-            let op = self.state.op_of_call.get(call).and_then(|op| self.state.ops.get(op));
-            op.is_some_and(|op| op.phase == OpPhase::Unknown)
-        };
-        let is_at_calls = turn.request.is_none();
-        if self.policy.on_unknown == OnUnknown::Stop
-            && is_at_calls
-            && turn.calls.iter().any(|call| is_unknown(&call.id))
-        {
-            self.stopping.get_or_insert(Stopping { reason: StopCause::Undecided, is_hurried: false });
-        }
-    }
-
-    fn stop(&mut self, reason: StopCause) {
-        if !self.has_open_turn() {
-            return;
-        }
-        let stopping = self.stopping.get_or_insert(Stopping { reason, is_hurried: false });
-        stopping.is_hurried |= reason == StopCause::Person;
-        self.wind_down();
-    }
-
-    /// Ends what is open, and the turn once nothing is. What has an effect is asked to stop and waited for; what has
-    /// none is let go at once.
-    fn wind_down(&mut self) {
-        let Some(stopping) = self.stopping else { return };
-        let mut is_waiting = false;
-        if crate::mutant!("interrupt-lets-go-of-runs") {
-            self.performing.retain(|step| !matches!(step, StepId::Run(_)));
-        }
-        for step in self.performing.clone() {
-            match step {
-                StepId::Attempt { .. } | StepId::Run(_) => {
-                    is_waiting = true;
-                    self.cancel_once(step);
-                }
-                // Looking without waiting ends by itself; one that waits is told not to.
-                StepId::Look(_) => {
-                    is_waiting = true;
-                    if stopping.is_hurried {
-                        self.cancel_once(step);
-                    }
-                }
-                StepId::Wait { .. } | StepId::Prepare(_) | StepId::Ask(_) => {
-                    self.close(&step);
-                    self.out.steps.push(Step::Cancel(step));
-                }
-            }
-        }
-        let open: Vec<CallId> = self.state.open_calls().map(|call| call.id.clone()).collect();
-        for call in open {
-            match self.state.open_op(&call) {
-                Some((op, found)) if found.phase == OpPhase::Started => {
-                    let is_ours = self.performing.contains(&StepId::Run(op))
-                        || self.performing.contains(&StepId::Look(op));
-                    if !is_ours {
-                        self.look(op, false);
-                    }
-                    is_waiting = true;
-                }
-                Some(_) | None => self.refuse(&call, Refusal::NotStarted, not_started(stopping.reason)),
-            }
-        }
-        if !is_waiting {
-            self.end_stopped(stopping.reason);
-        }
-    }
-
-    fn cancel_once(&mut self, step: StepId) {
-        if self.told_to_stop.insert(step.clone()) {
-            self.out.steps.push(Step::Cancel(step));
-        }
-    }
-
-    fn end_stopped(&mut self, cause: StopCause) {
-        // While a request is open, the calls of the message before it are long answered.
-        let is_at_calls =
-            self.state.turn.as_ref().is_some_and(|turn| turn.request.is_none() && !turn.calls.is_empty());
-        let cancelled =
-            if is_at_calls { TerminalReason::CancelledTools } else { TerminalReason::CancelledStreaming };
-        let (reason, error) = match cause {
-            StopCause::Person if is_at_calls => (cancelled, "interrupted while tools ran"),
-            StopCause::Person => (cancelled, "interrupted"),
-            StopCause::Replaced => (cancelled, "another prompt came before this turn ended"),
-            StopCause::Died => {
-                (TerminalReason::Interrupted, "the process that ran this turn ended before it did")
-            }
-            StopCause::Undecided => (TerminalReason::NeedsDecision, "an operation's outcome is not known"),
-        };
-        self.end(reason, Some(error.to_owned()), None);
-    }
-
-    fn ran(&mut self, op: OpId, report: RunReport) {
-        let Some(found) = self.state.ops.get(&op) else { return };
-        let (call, tool, class) = (found.intent.call.clone(), found.intent.tool.clone(), found.intent.class);
-        let is_effect = !class.is_pure();
-        self.runs_ended += 1;
-        self.is_dirty |= is_effect;
-        match report {
-            RunReport::Ended { status, result, post, took_ms } => {
-                self.write(Outcome { op, status, result: result.clone(), post, took_ms });
-                let ended = Event::CallEnded { call, op, tool, status, result, took_ms };
-                self.out.events.push(Told { event: ended, durable: is_effect });
-            }
-            RunReport::Detached { task, result } => {
-                self.is_dirty = true;
-                self.write(Detached { op, task: task.clone(), result: result.clone() });
-                self.out
-                    .events
-                    .push(Told { event: Event::Detached { call, op, task, result }, durable: true });
-            }
-            RunReport::Lost { why } => self.surface_unknown(op, &why),
-        }
-    }
-
-    /// Takes what was found of an operation that an earlier process started.
-    fn looked(&mut self, op: OpId, finding: Finding) {
-        let Some(found) = self.state.ops.get(&op) else { return };
-        let class = found.intent.class;
-        let finding = match finding {
-            Finding::NeverRan if found.is_doubtful && !crate::mutant!("gap-is-forgotten") => {
-                Finding::Nothing { why: "part of the log is missing".to_owned() }
-            }
-            other => other,
-        };
-        match finding {
-            Finding::Ended(report) => self.ran(op, report),
-            Finding::NeverRan => self.reopen(op, "probe", Verdict::Not),
-            Finding::Nothing { why } => {
-                let may_run_again = match class {
-                    EffectClass::Pure => true,
-                    // When the turn stops it will not be run again, so what became of it stays open.
-                    EffectClass::Idempotent => self.stopping.is_none(),
-                    EffectClass::Reversible | EffectClass::Irreversible | EffectClass::Unknown => {
-                        crate::mutant!("resume-reruns-unknown")
-                    }
-                };
-                if may_run_again {
-                    self.reopen(op, "recorded", Verdict::Again);
-                } else {
-                    self.surface_unknown(op, &why);
-                }
-            }
-        }
-    }
-
-    /// The call is open again: judged anew, with a permission of its own.
-    fn reopen(&mut self, op: OpId, by: &str, verdict: Verdict) {
-        self.write(Resolved { op, by: by.to_owned(), verdict });
-    }
-
-    fn surface_unknown(&mut self, op: OpId, why: &str) {
-        let Some(found) = self.state.ops.get(&op) else { return };
-        let intent = found.intent.clone();
-        let result = CallResult::error(unknown_text(op, &intent.title, why));
-        self.is_dirty = true;
-        self.write(Unknown { op, why: why.to_owned(), result: result.clone() });
-        let event =
-            Event::OutcomeUnknown { call: intent.call, op, tool: intent.tool, title: intent.title, result };
-        self.tell_durable(event);
-        if self.policy.on_unknown == OnUnknown::Stop {
-            self.stopping.get_or_insert(Stopping { reason: StopCause::Undecided, is_hurried: false });
-        }
-    }
-
     fn storage_failed(&mut self, error: String) {
         self.is_dead = true;
         // Nothing that was decided since may be started: no record of it will ever be durable.
@@ -517,23 +330,6 @@ impl Turn {
     fn notice(&mut self, level: Level, text: impl Into<String>) {
         self.tell(Event::Notice { level, text: text.into() });
     }
-}
-
-fn not_started(cause: StopCause) -> CallResult {
-    CallResult::error(match cause {
-        StopCause::Person => "[not started: interrupted by the user before this call ran]",
-        StopCause::Replaced => "[not started: another prompt came before this call ran]",
-        StopCause::Died => "[not started: the process ended before this call ran]",
-        StopCause::Undecided => "[not started: the turn stopped at an operation whose outcome is not known]",
-    })
-}
-
-/// What the model is told of an outcome that nobody knows. Never phrased as a failure, and never as a success.
-fn unknown_text(op: OpId, title: &str, why: &str) -> String {
-    format!(
-        "[outcome unknown] {op} {title} was started and may or may not have happened ({why}). \
-         Check what it should have changed before doing anything else; do not repeat it without checking."
-    )
 }
 
 /// Whether an ended run left nothing behind that was not asked for.

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use yaoki_core::message::{Block, StopReason};
 use yaoki_core::policy::{OnUnknown, Policy};
-use yaoki_core::record::OutcomeStatus;
+use yaoki_core::record::{Gap, OutcomeStatus, Record};
+use yaoki_core::state::Place;
 use yaoki_core::step::{Answer, Delta, Input, RunReport, RunStep, Step, StepId};
 use yaoki_core::turn::{Outbox, prompt};
 
@@ -112,6 +113,10 @@ impl Course {
                 let out = self.input(Input::StorageFailed { error: "no space".into() });
                 self.rig.open.clear();
                 out
+            }
+            "gap" => {
+                let (from, to) = rest.split_once(' ').expect("gap FROM TO");
+                self.gap(from.parse().unwrap(), to.parse().unwrap())
             }
             "crash" => {
                 let lost: usize = if rest.is_empty() { 0 } else { rest.parse().unwrap() };
@@ -232,6 +237,20 @@ impl Course {
         let finding = self.rig.world.find(&run, wait, known)?;
         self.rig.close(&StepId::Look(run.op));
         self.input(Input::Looked { op: run.op, finding })
+    }
+
+    /// The process dies, and of its log the records of these numbers are gone.
+    fn gap(&mut self, from: u64, to: u64) -> Checked<Outbox> {
+        let is_within = |(place, _): &(Place, Record)| (from..=to).contains(&place.seq);
+        let log = &mut self.rig.log;
+        let at = log.iter().position(is_within).expect("the gap is in the log");
+        let place = log[at].0;
+        log.retain(|one| !is_within(one));
+        log.insert(at, (place, Record::Gap(Gap { seq_from: from, seq_to: to })));
+        let policy = self.rig.policy.clone();
+        let log = std::mem::take(log);
+        self.rig = Rig::resumed(policy, &log)?;
+        Ok(Outbox::default())
     }
 
     /// The process dies; what runs goes on and has its effect. `lost` records at the end are gone.
@@ -380,5 +399,7 @@ courses! {
     a_crash_after_a_no_keeps_it
     a_prompt_after_a_crash_closes_the_turn
     an_interrupt_while_looking
+    an_interrupt_before_an_effect_runs_again
+    an_interrupt_after_a_gap
     two_prompts_while_a_turn_is_open
 }

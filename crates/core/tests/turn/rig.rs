@@ -114,7 +114,12 @@ impl Rig {
     pub fn settle(&mut self) -> Checked<Outbox> {
         let out = self.turn.drain();
         for record in &out.records {
-            let seq = self.log.last().map_or(0, |(place, _)| place.seq) + 1;
+            let seq = match self.log.last() {
+                // Its line stands for all that are missing.
+                Some((_, Record::Gap(gap))) => gap.seq_to + 1,
+                Some((place, _)) => place.seq + 1,
+                None => 1,
+            };
             let place = Place { seq, epoch: self.epoch, ms: out.ms };
             self.log.push((place, record.clone()));
         }
