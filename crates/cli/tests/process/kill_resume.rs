@@ -1,5 +1,6 @@
 //! SIGKILL of the agent at every kind of moment of one turn. Whatever the moment, `resume --continue` finishes the
 //! turn, the command has run once, and the strict lab accepts all that was sent.
+//! 28 moments, most of them told by how far the lab has written, or by the command itself.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
