@@ -3,18 +3,22 @@
 //! Running and resuming are the same code because both only ever apply records here. What is open – a request, a
 //! wait, an operation – is part of it, so a new process knows what the old one was doing.
 
+mod open;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::fault::{Failure, Fault, Feature};
 use crate::graph::MessageGraph;
 use crate::ids::{CallId, MessageId, OpId, SessionId, derive_uuid};
-use crate::ledger::Ledger;
-use crate::message::{Block, BlockBody, Call, CallResult, Reply, StopReason, Usage};
-use crate::record::{Header, Intent, Record, Refusal, Verdict};
+use crate::message::{BlockBody, Call, CallResult, Reply, StopReason, Usage};
+use crate::record::{Header, Record, Refusal, Verdict};
 use crate::recovery;
 use crate::request::{Context, Thinking};
 use crate::terminal::{TerminalReason, Transition};
+
+use open::OpKey;
+pub use open::{Op, OpPhase, OpenRequest, OpenTurn, Wait};
 
 /// Where a record stands and when it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,117 +79,6 @@ pub struct Totals {
     pub attempts_failed: u64,
     /// Input tokens of the last answered request.
     pub context: u64,
-}
-
-/// A turn that has begun and not ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OpenTurn {
-    /// The seq of the input that opened it.
-    pub input_seq: u64,
-    pub max_turns: Option<u32>,
-    /// Messages committed in it.
-    pub rounds: u32,
-    pub ledger: Ledger,
-    pub usage: Usage,
-    pub attempts_failed: u32,
-    pub pauses: u32,
-    /// The request that is being asked, from its first attempt to its answer.
-    pub request: Option<OpenRequest>,
-    /// The committed message whose calls are being answered.
-    pub calls: Vec<Call>,
-    /// Calls before this one all have results.
-    settled_to: usize,
-    /// Calls of that message that were intended, by digest, in order: their ordinals.
-    intended: BTreeMap<String, Vec<CallId>>,
-    /// The key that each of them got.
-    keys: BTreeMap<CallId, OpKey>,
-    /// Part of the log behind that message is gone: a call without an operation may have run all the same.
-    pub is_gapped: bool,
-    /// Calls of it that were to run again because nobody knows whether they did.
-    ran_perhaps: BTreeSet<CallId>,
-    pub stop: Option<StopReason>,
-    /// Calls that permission was refused for.
-    pub denials: Vec<Call>,
-    pub last_failure: Option<Failure>,
-    /// The turn's latest message from the model.
-    pub last_blocks: Vec<Block>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct OpKey {
-    digest: String,
-    key: String,
-}
-
-/// One logical request and its attempts so far.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OpenRequest {
-    pub number: u64,
-    /// Attempts that began.
-    pub attempts: u32,
-    /// Whether the last one has not ended.
-    pub is_asking: bool,
-    pub is_streamed: bool,
-    /// Retries that cost one.
-    pub retries: u32,
-    pub streams_broken: u32,
-    /// The session clock at the first failure.
-    pub failing_since_ms: Option<u64>,
-    /// How the last attempt failed, until a rule has answered it.
-    pub unanswered: Option<Failure>,
-    pub wait: Option<Wait>,
-    /// Whether the next attempt goes out in one piece.
-    pub unstreamed_next: bool,
-    pub max_tokens: Option<u32>,
-}
-
-/// A wait before the next attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
-    pub rule: String,
-    pub transition: Transition,
-    pub after_ms: u64,
-    /// The session clock when it began.
-    pub since_ms: u64,
-}
-
-/// One operation, from its intent on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Op {
-    pub intent: Intent,
-    pub phase: OpPhase,
-    /// The epoch in which it was allowed.
-    pub allowed_in: Option<u32>,
-    /// Why it was not allowed. A no holds also if the process died before the call was answered with it.
-    pub denied: Option<String>,
-    /// Records behind its intent are gone: it may have run, and what it left may have been cleared away.
-    pub is_doubtful: bool,
-    pub starts: u32,
-}
-
-/// The states of effects.md that this version reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpPhase {
-    Intended,
-    Permitted,
-    Started,
-    Detached,
-    Done,
-    /// Denied or cancelled before it started.
-    Dropped,
-    Unknown,
-    Settled,
-}
-
-impl OpPhase {
-    pub fn is_open(self) -> bool {
-        match self {
-            OpPhase::Intended | OpPhase::Permitted | OpPhase::Started => true,
-            OpPhase::Detached | OpPhase::Done | OpPhase::Dropped | OpPhase::Unknown | OpPhase::Settled => {
-                false
-            }
-        }
-    }
 }
 
 impl State {
@@ -482,69 +375,5 @@ impl State {
         let equal =
             self.turn.as_ref().and_then(|turn| turn.intended.get(digest)).map_or(&[][..], Vec::as_slice);
         equal.iter().position(|one| one == call).unwrap_or(equal.len()) as u32
-    }
-}
-
-impl OpenTurn {
-    fn opened_by(input_seq: u64, max_turns: Option<u32>) -> Self {
-        Self {
-            input_seq,
-            max_turns,
-            rounds: 0,
-            ledger: Ledger::default(),
-            usage: Usage::default(),
-            attempts_failed: 0,
-            pauses: 0,
-            request: None,
-            calls: Vec::new(),
-            settled_to: 0,
-            intended: BTreeMap::new(),
-            keys: BTreeMap::new(),
-            is_gapped: false,
-            ran_perhaps: BTreeSet::new(),
-            stop: None,
-            denials: Vec::new(),
-            last_failure: None,
-            last_blocks: Vec::new(),
-        }
-    }
-}
-
-impl OpenRequest {
-    fn new(number: u64) -> Self {
-        Self {
-            number,
-            attempts: 0,
-            is_asking: false,
-            is_streamed: true,
-            retries: 0,
-            streams_broken: 0,
-            failing_since_ms: None,
-            unanswered: None,
-            wait: None,
-            unstreamed_next: false,
-            max_tokens: None,
-        }
-    }
-
-    fn begin(&mut self, attempt: u32, is_streamed: bool) {
-        self.attempts = attempt;
-        self.is_asking = true;
-        self.is_streamed = is_streamed;
-        self.wait = None;
-        self.unanswered = None;
-    }
-}
-
-impl Op {
-    fn intended(intent: Intent) -> Self {
-        Self {
-            intent,
-            phase: OpPhase::Intended,
-            allowed_in: None,
-            denied: None,
-            is_doubtful: false,
-            starts: 0,
-        }
     }
 }
