@@ -10,10 +10,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use yaoki_core::event::{Event, TurnSummary};
 use yaoki_core::ids::SessionId;
-use yaoki_core::message::Part;
+use yaoki_core::message::{Part, Usage, visible_text};
 use yaoki_core::record::{ContextSet, Header, Notice, Opened, Record, RecordError, Repaired, Switched};
 use yaoki_core::state::OpPhase;
 use yaoki_core::step::{Input, Now};
+use yaoki_core::terminal::TerminalReason;
 use yaoki_core::turn::Turn;
 use yaoki_store::disk::Disk;
 use yaoki_store::{Blobs, CreateError, NewLine, SessionLog};
@@ -136,7 +137,13 @@ impl Agent {
         let data = record.data();
         let at = yaoki_core::stamp::rfc3339(ports.world.wall_ms());
         let line = NewLine { agent: "main", kind: record.kind(), data: &data, at: &at, ms: 0 };
-        let log = SessionLog::create(Arc::clone(&ports.disk), &seat.folder, seat.session.as_str(), config.durability.into(), line)?;
+        let log = SessionLog::create(
+            Arc::clone(&ports.disk),
+            &seat.folder,
+            seat.session.as_str(),
+            config.durability.into(),
+            line,
+        )?;
         let mut turn = Turn::new(config.policy.clone(), config.endpoint.authority());
         turn.replay(yaoki_core::state::Place { seq: 1, epoch: 1, ms: 0 }, &record);
         let mut agent = Agent::seated(config, ports, seat, log, turn, opened);
@@ -161,7 +168,8 @@ impl Agent {
             return Err(OpenError::NoSession { id: session.to_owned() });
         };
         let seat = Seat { session: SessionId::new(session), folder };
-        let opened = SessionLog::open(Arc::clone(&ports.disk), &seat.folder, session, config.durability.into())?;
+        let opened =
+            SessionLog::open(Arc::clone(&ports.disk), &seat.folder, session, config.durability.into())?;
         let mut turn = Turn::new(config.policy.clone(), config.endpoint.authority());
         let blobs = Blobs::of(Arc::clone(&ports.disk), &seat.folder);
         let mut outcomes = Vec::new();
@@ -204,7 +212,8 @@ impl Agent {
         }
         let ops = &agent.drive.turn.state().ops;
         // What is detached may still run, and an operation that the log lost is kept until someone has looked at it.
-        let is_settled = |op| ops.get(&op).is_some_and(|op| !op.phase.is_open() && op.phase != OpPhase::Detached);
+        let is_settled =
+            |op| ops.get(&op).is_some_and(|op| !op.phase.is_open() && op.phase != OpPhase::Detached);
         agent.drive.hands.executor.sweep(&is_settled);
         // A gateway may serve under names of its own; its signed blocks still go back to it.
         for (asked, served) in served {
@@ -218,7 +227,8 @@ impl Agent {
             agent.drive.turn.note(Repaired { what }, now);
         }
         if agent.drive.turn.state().context.is_none() {
-            let (context, _) = prompt::context(&agent.config, agent.drive.hands.executor.specs(), now.wall_ms);
+            let (context, _) =
+                prompt::context(&agent.config, agent.drive.hands.executor.specs(), now.wall_ms);
             agent.drive.turn.note(ContextSet { context }, now);
         }
         agent.switch_to_config(now, false);
@@ -226,7 +236,14 @@ impl Agent {
         Ok(agent)
     }
 
-    fn seated(config: Config, ports: Ports, seat: Seat, log: SessionLog, turn: Turn, opened: Instant) -> Agent {
+    fn seated(
+        config: Config,
+        ports: Ports,
+        seat: Seat,
+        log: SessionLog,
+        turn: Turn,
+        opened: Instant,
+    ) -> Agent {
         let executor = (ports.executor)(&config, &seat);
         let hands = Hands {
             transport: ports.transport,
@@ -295,6 +312,27 @@ impl Agent {
         self.drive.run(Input::Continue, on).await
     }
 
+    /// The answer of the session's last turn, if that turn is over and completed: what a process that died between
+    /// ending a turn and showing it did not show.
+    pub fn last_answer(&self) -> Option<TurnSummary> {
+        let state = self.drive.turn.state();
+        if self.has_open_turn() || state.last_end != Some(TerminalReason::Completed) {
+            return None;
+        }
+        Some(TurnSummary {
+            reason: TerminalReason::Completed,
+            text: visible_text(state.graph.leaf_blocks().unwrap_or_default()),
+            error: None,
+            resumes_at: None,
+            failure: None,
+            rounds: 0,
+            usage: Usage::default(),
+            attempts_failed: 0,
+            denials: Vec::new(),
+            stop: None,
+        })
+    }
+
     pub fn has_open_turn(&self) -> bool {
         self.drive.turn.has_open_turn()
     }
@@ -323,7 +361,9 @@ impl Agent {
     /// What the model is told of the tools, in order.
     pub fn tool_names(&self) -> Vec<String> {
         let context = self.drive.turn.state().context.clone();
-        context.map(|context| context.tools.iter().map(|tool| tool.name.clone()).collect()).unwrap_or_default()
+        context
+            .map(|context| context.tools.iter().map(|tool| tool.name.clone()).collect())
+            .unwrap_or_default()
     }
 
     /// The folded state, for those who want to look closer.

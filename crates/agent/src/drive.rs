@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{FutureExt, StreamExt};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,11 @@ impl Drive {
             }
             return false;
         }
-        assert_eq!(self.turn.state().seq_last, self.journal.last_seq(), "machine and log number records alike");
+        assert_eq!(
+            self.turn.state().seq_last,
+            self.journal.last_seq(),
+            "machine and log number records alike"
+        );
         self.remember_outcomes(&out.records);
         self.forget_durable();
         show.take(out.events, self.journal.last_seq());
@@ -198,8 +202,12 @@ impl Drive {
         let hands = Arc::clone(&self.hands);
         let words = open.words.clone();
         let (id, token) = match &step {
-            Step::Attempt { request, attempt, .. } => open.token(StepId::Attempt { request: *request, attempt: *attempt }),
-            Step::Wait { request, attempt, .. } => open.token(StepId::Wait { request: *request, attempt: *attempt }),
+            Step::Attempt { request, attempt, .. } => {
+                open.token(StepId::Attempt { request: *request, attempt: *attempt })
+            }
+            Step::Wait { request, attempt, .. } => {
+                open.token(StepId::Wait { request: *request, attempt: *attempt })
+            }
             Step::Prepare { call } => open.token(StepId::Prepare(call.id.clone())),
             Step::Ask { op, .. } => open.token(StepId::Ask(*op)),
             Step::Run(run) => open.token(StepId::Run(run.op)),
@@ -212,22 +220,25 @@ impl Drive {
             }
         };
         let performer: Performer = match step {
-            Step::Attempt { request, attempt: number, ask, client_id, fresh_connection } => Box::pin(async move {
-                let what = Attempt {
-                    endpoint: &hands.endpoint,
-                    ask: &ask,
-                    client_id: &client_id,
-                    fresh: fresh_connection,
-                    limits: hands.limits,
-                    wall_s: Some(hands.world.wall_ms() / 1_000),
-                };
-                let mut hear = |delta| {
-                    // The loop may be gone already, in which case nobody is left to show it to.
-                    let _ = words.send(Word::Delta { request, attempt: number, delta });
-                };
-                let end = attempt(hands.transport.as_ref(), &hands.encoder, what, &mut hear, &token).await;
-                (id, Some(Input::AttemptEnded { request, attempt: number, end }))
-            }),
+            Step::Attempt { request, attempt: number, ask, client_id, fresh_connection } => {
+                Box::pin(async move {
+                    let what = Attempt {
+                        endpoint: &hands.endpoint,
+                        ask: &ask,
+                        client_id: &client_id,
+                        fresh: fresh_connection,
+                        limits: hands.limits,
+                        wall_s: Some(hands.world.wall_ms() / 1_000),
+                    };
+                    let mut hear = |delta| {
+                        // The loop may be gone already, in which case nobody is left to show it to.
+                        let _ = words.send(Word::Delta { request, attempt: number, delta });
+                    };
+                    let end =
+                        attempt(hands.transport.as_ref(), &hands.encoder, what, &mut hear, &token).await;
+                    (id, Some(Input::AttemptEnded { request, attempt: number, end }))
+                })
+            }
             Step::Wait { request, attempt, ms } => until_cancelled(id, token, async move {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
                 Input::Waited { request, attempt }

@@ -47,12 +47,21 @@ impl Journal {
             let lines: Vec<NewLine<'_>> = records
                 .iter()
                 .zip(&bodies)
-                .map(|(record, data)| NewLine { agent: self.agent.as_str(), kind: record.kind(), data, at: &at, ms })
+                .map(|(record, data)| NewLine {
+                    agent: self.agent.as_str(),
+                    kind: record.kind(),
+                    data,
+                    at: &at,
+                    ms,
+                })
                 .collect();
             if let Err(error) = self.log.append(&lines) {
                 // What an effect came to must not be lost for want of space.
                 let is_owed = records.iter().any(is_outcome);
-                if is_owed && matches!(error, AppendError::Full { .. }) && self.log.append_reserved(&lines).is_ok() {
+                if is_owed
+                    && matches!(error, AppendError::Full { .. })
+                    && self.log.append_reserved(&lines).is_ok()
+                {
                     self.log.sync()?;
                 }
                 return Err(error.into());

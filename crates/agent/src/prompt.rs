@@ -92,7 +92,9 @@ fn environment(config: &Config, git: Option<&str>, date: &str) -> String {
 /// read from the same folder is not read twice.
 fn notes(cwd: &Path, root: Option<&Path>) -> Vec<(PathBuf, String)> {
     let mut folders: Vec<&Path> = match root {
-        Some(root) => cwd.ancestors().take(PARENTS_MAX).take_while(|folder| folder.starts_with(root)).collect(),
+        Some(root) => {
+            cwd.ancestors().take(PARENTS_MAX).take_while(|folder| folder.starts_with(root)).collect()
+        }
         None => vec![cwd],
     };
     folders.reverse();
@@ -140,9 +142,12 @@ fn git_of(cwd: &Path) -> (Option<PathBuf>, Option<String>) {
 fn head(git: &Path) -> Option<String> {
     let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
     let head = head.trim();
-    let Some(name) = head.strip_prefix("ref: ") else { return Some(format!("detached @ {}", head.get(..7)?)) };
+    let Some(name) = head.strip_prefix("ref: ") else {
+        return Some(format!("detached @ {}", head.get(..7)?));
+    };
     let branch = name.strip_prefix("refs/heads/").unwrap_or(name);
-    let common = std::fs::read_to_string(git.join("commondir")).map_or(git.to_owned(), |dir| git.join(dir.trim()));
+    let common =
+        std::fs::read_to_string(git.join("commondir")).map_or(git.to_owned(), |dir| git.join(dir.trim()));
     let commit = std::fs::read_to_string(common.join(name)).or_else(|_| packed(&common, name)).ok();
     match commit.as_deref().and_then(|commit| commit.trim().get(..7)) {
         Some(short) => Some(format!("{branch} @ {short}")),
@@ -183,10 +188,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         std::fs::create_dir_all(root.join("sub")).unwrap();
-        for (path, text) in [("AGENTS.md", "outer"), ("CLAUDE.md", "outer"), ("sub/CLAUDE.md", "inner"), ("sub/AGENTS.md", " ")] {
+        for (path, text) in [
+            ("AGENTS.md", "outer"),
+            ("CLAUDE.md", "outer"),
+            ("sub/CLAUDE.md", "inner"),
+            ("sub/AGENTS.md", " "),
+        ] {
             std::fs::write(root.join(path), text).unwrap();
         }
-        let texts: Vec<String> = notes(&root.join("sub"), Some(root)).into_iter().map(|(_, text)| text).collect();
+        let texts: Vec<String> =
+            notes(&root.join("sub"), Some(root)).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["outer", "inner"]);
     }
 }

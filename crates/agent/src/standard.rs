@@ -30,7 +30,8 @@ impl Ports {
     ///
     /// Errors: [`StartError`], before anything is written.
     pub fn standard(config: &Config) -> Result<Ports, StartError> {
-        let settings = HttpSettings { base_url: config.endpoint.base_url.clone(), ca_bundle: config.ca_bundle.clone() };
+        let settings =
+            HttpSettings { base_url: config.endpoint.base_url.clone(), ca_bundle: config.ca_bundle.clone() };
         let transport = HttpTransport::new(&settings)?;
         let rules = RuleSet::new(config.permission_mode, &config.cwd);
         let rules = rules.with_rules(&config.allow, &[], &config.deny)?;

@@ -378,7 +378,7 @@ fn a_folder_goes_when_its_outcome_is_durable(bench: &mut Bench) {
     assert!(folder.exists(), "something of it still runs");
     let task = format!("bash_{}", bench.last_op());
     bench.call("KillShell", json!({"shell_id": task}));
-    yaoki::executor::Executor::sweep(&bench.tools(), &|_| true);
+    yaoki::executor::Executor::sweep(bench.tools(), &|_| true);
     assert!(!folder.exists());
 }
 

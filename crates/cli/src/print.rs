@@ -89,6 +89,10 @@ async fn started(launch: &Launch, flags: &RunFlags, job: Job) -> Result<u8, CliE
         }
         None => {
             out::stderr("◇ no turn was left open: there is nothing to finish; give a prompt to go on");
+            // The process that ended it may have died before anyone read the answer.
+            if let Some(summary) = agent.last_answer() {
+                printer.end(&summary, &agent.status(), clock.ms());
+            }
             ran.signal.map_or(GOOD, |signal| signal.code())
         }
     };

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_rule_that_asks_wins_over_one_that_allows() {
         let own = |text: &str| vec![text.to_owned()];
-        let rules = RuleSet::new(PermissionMode::AcceptEdits, "/work/here")
+        let rules = RuleSet::new(PermissionMode::AcceptEdits, "/srv/here")
             .with_rules(&own("Bash"), &own("Bash(git push:*)"), &[])
             .unwrap();
         for (line, want) in [("git push", "ask"), ("ls; git push", "ask"), ("git pull", "allow by rule")] {
