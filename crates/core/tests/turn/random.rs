@@ -81,7 +81,7 @@ pub fn play(dice: &[u16]) -> Checked<Reached> {
     };
     let rig = Rig::new(policy);
     let mut course = Course { rig, dice, reached: Reached::default(), heard: 0, said: Vec::new() };
-    match course.to_the_end() {
+    match course.play_out() {
         Ok(()) => Ok(course.reached),
         Err(violation) => {
             let log = course.rig.log.iter();
@@ -93,7 +93,7 @@ pub fn play(dice: &[u16]) -> Checked<Reached> {
 }
 
 impl Course<'_> {
-    fn to_the_end(&mut self) -> Checked<()> {
+    fn play_out(&mut self) -> Checked<()> {
         self.turn()?;
         while !self.dice.is_used_up() {
             self.turn()?;
