@@ -72,6 +72,12 @@ impl Inode {
         self.common < self.live.len() || !self.tail.is_empty() || !self.lost.is_empty()
     }
 
+    /// The bytes from the start that are the same on the platter.
+    pub fn kept(&self) -> &[u8] {
+        let end = self.lost.iter().map(|range| range.start).fold(self.common, usize::min);
+        &self.live[..end]
+    }
+
     /// The cache is dropped: what a failed sync lost is now seen to be lost.
     pub fn evict(&mut self) {
         for range in std::mem::take(&mut self.lost) {
@@ -147,6 +153,7 @@ mod tests {
             inode.append(b"old ");
             inode.sync();
             inode.append(b"new");
+            assert_eq!(inode.kept(), b"old ");
             inode.crash(&mut dice(seed));
             assert!(inode.live.starts_with(b"old "), "{:?}", inode.live);
             outcomes.insert(inode.live);
@@ -180,6 +187,7 @@ mod tests {
             assert_eq!(inode.live, b"ab");
             inode.append(b"c");
             inode.sync();
+            assert_eq!(inode.kept(), b"a");
             inode.crash(&mut dice(seed));
             assert_eq!(inode.live, b"a\0c", "seed {seed}");
         }

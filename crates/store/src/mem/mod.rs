@@ -209,6 +209,13 @@ impl MemDisk {
         state.names.file(path).map(|index| state.inodes[index].live.clone())
     }
 
+    /// Returns the bytes of a file that no power cut can take: its name is on the platter, and so is what it holds up
+    /// to there. `None`: a power cut may take the name, or bring another file under it.
+    pub fn kept(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.state();
+        state.names.kept_file(path).map(|index| state.inodes[index].kept().to_vec())
+    }
+
     /// Returns the paths of all files and links, sorted.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.state().names.paths()

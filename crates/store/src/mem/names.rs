@@ -40,6 +40,13 @@ impl Change {
         folder(path)
     }
 
+    fn touches(&self, path: &Path) -> bool {
+        match self {
+            Change::Put { path: at, .. } | Change::Drop { path: at } => at == path,
+            Change::Move { from, to, .. } => from == path || to == path,
+        }
+    }
+
     fn apply(self, names: &mut BTreeMap<PathBuf, Name>) {
         match self {
             Change::Put { path, name } => drop(names.insert(path, name)),
@@ -69,6 +76,18 @@ impl Names {
             }
         }
         None
+    }
+
+    /// Returns the file that a path will name after any power cut.
+    pub fn kept_file(&self, path: &Path) -> Option<usize> {
+        let is_kept = |path: &Path| {
+            is_root(path)
+                || self.platter.contains_key(path) && !self.pending.iter().any(|change| change.touches(path))
+        };
+        match self.platter.get(path)? {
+            Name::File(index) if path.ancestors().all(is_kept) => Some(*index),
+            Name::File(_) | Name::Folder | Name::Link(_) => None,
+        }
     }
 
     pub fn files(&self) -> impl Iterator<Item = usize> {
@@ -227,9 +246,12 @@ mod tests {
             let mut names = Names::default();
             names.poke(&old, Name::File(0));
             names.poke(&new, Name::File(1));
+            assert_eq!(names.kept_file(&new), Some(1));
             names.rename(&old, &new).unwrap();
+            assert_eq!(names.kept_file(&new), None);
             if seed % 2 == 0 {
                 names.sync(Path::new("/a")).unwrap();
+                assert_eq!(names.kept_file(&new), Some(0));
             }
             names.crash(&mut dice(seed));
             outcomes.insert((seed % 2, names.file(&old), names.file(&new)));
