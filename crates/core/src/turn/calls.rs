@@ -308,6 +308,11 @@ impl Turn {
     }
 }
 
+/// What the model is told of a call that was started before, and is now refused.
+pub(super) fn not_again(refusal: &CallResult) -> CallResult {
+    CallResult::error(format!("{LOST} It was not started again: {}", refusal.text()))
+}
+
 fn broken_input(tool: &str, broken: &str) -> PrepareVerdict {
     let text = format!(
         "<tool_use_error>InputValidationError: the input of {tool} is not valid JSON: {broken}</tool_use_error>"

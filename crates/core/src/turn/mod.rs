@@ -287,6 +287,9 @@ impl Turn {
 
     fn refuse_as(&mut self, call: &CallId, tool: String, title: String, why: Refusal, result: CallResult) {
         self.judged.remove(call);
+        // What an earlier process may have done is not undone by a no.
+        let is_open = why != Refusal::Lost && self.state.ran_perhaps(call);
+        let result = if is_open { calls::not_again(&result) } else { result };
         self.write(CallRefused { call: call.clone(), why, result: result.clone() });
         self.tell(Event::CallRefused { call: call.clone(), tool, title, why, result });
     }

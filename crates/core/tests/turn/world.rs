@@ -45,6 +45,7 @@ impl World {
             "Deploy" => ready(EffectClass::Irreversible, by_rule),
             "Bash" => ready(EffectClass::Unknown, by_rule),
             "AskRead" => ready(EffectClass::Pure, Judgement::Ask),
+            "AskPut" => ready(EffectClass::Idempotent, Judgement::Ask),
             "AskBash" => ready(EffectClass::Unknown, Judgement::Ask),
             "DenyRead" => ready(EffectClass::Pure, denied),
             "DenyBash" => ready(EffectClass::Unknown, denied),
