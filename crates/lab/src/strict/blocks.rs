@@ -44,21 +44,28 @@ pub(super) fn text(whose: &str, path: &str, text: &str, block: &Value) -> Check 
 }
 
 /// Checks all cache markers of a request: of a known shape, at most four, longer-lived ones first.
-pub(super) fn markers(body: &Value) -> Check {
+pub(super) fn markers<'a>(body: &'a Value) -> Check {
     let mut marked = Vec::new();
-    let tools = body["tools"].as_array().into_iter().flatten().enumerate();
-    marked.extend(tools.map(|(i, tool)| (format!("tools.{i}"), tool)));
-    let system = body["system"].as_array().into_iter().flatten().enumerate();
-    marked.extend(system.map(|(i, block)| (format!("system.{i}"), block)));
+    // The path is made for those that have a marker only: a request has hundreds of blocks.
+    let mut look = |block: &'a Value, path: &dyn Fn() -> String| {
+        if !block["cache_control"].is_null() {
+            marked.push((path(), block));
+        }
+    };
+    for (i, tool) in body["tools"].as_array().into_iter().flatten().enumerate() {
+        look(tool, &|| format!("tools.{i}"));
+    }
+    for (i, block) in body["system"].as_array().into_iter().flatten().enumerate() {
+        look(block, &|| format!("system.{i}"));
+    }
     for (m, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
         for (b, block) in crate::request::blocks(message).iter().enumerate() {
             for (n, inner) in block["content"].as_array().into_iter().flatten().enumerate() {
-                marked.push((format!("messages.{m}.content.{b}.content.{n}"), inner));
+                look(inner, &|| format!("messages.{m}.content.{b}.content.{n}"));
             }
-            marked.push((format!("messages.{m}.content.{b}"), block));
+            look(block, &|| format!("messages.{m}.content.{b}"));
         }
     }
-    marked.retain(|(_, block)| !block["cache_control"].is_null());
     let mut is_short = false;
     for (path, block) in &marked {
         let marker = &block["cache_control"];
