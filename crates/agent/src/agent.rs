@@ -153,7 +153,7 @@ impl Agent {
         agent.loaded = loaded;
         agent.note_opened(now);
         agent.drive.turn.note(ContextSet { context }, now);
-        agent.switch_to_config(now, true);
+        agent.switch_to_config(now);
         agent.write_notes()?;
         Ok(agent)
     }
@@ -231,7 +231,7 @@ impl Agent {
                 prompt::context(&agent.config, agent.drive.hands.executor.specs(), now.wall_ms);
             agent.drive.turn.note(ContextSet { context }, now);
         }
-        agent.switch_to_config(now, false);
+        agent.switch_to_config(now);
         agent.write_notes()?;
         Ok(agent)
     }
@@ -267,11 +267,12 @@ impl Agent {
     }
 
     /// Records what the flags and settings of this process change about the session's requests.
-    fn switch_to_config(&mut self, now: Now, is_new: bool) {
+    fn switch_to_config(&mut self, now: Now) {
         let state = self.drive.turn.state();
         let model = match &self.config.model {
             Some(model) => model.clone(),
-            None if is_new => DEFAULT_MODEL.to_owned(),
+            // A new session, or one whose first records a crash took.
+            None if state.model.is_empty() => DEFAULT_MODEL.to_owned(),
             None => state.model.clone(),
         };
         let max_tokens = self.config.max_tokens.unwrap_or_else(|| {
@@ -395,7 +396,7 @@ impl Agent {
     pub fn set_model(&mut self, model: &str) {
         self.config.model = Some(model.to_owned());
         let now = self.drive.now();
-        self.switch_to_config(now, false);
+        self.switch_to_config(now);
     }
 
     /// Adds a notice to the session's story; it is no part of the conversation.
