@@ -104,9 +104,13 @@ impl Drive {
         // An interrupt from before this turn was not meant for it.
         let _ = interrupts.notified().now_or_never();
         self.turn.next(input, self.now());
+        let mut is_fed = true;
         loop {
             if !self.settle(&mut open, &mut show) {
                 return self.tidy_up(open, show).await;
+            }
+            if std::mem::take(&mut is_fed) {
+                self.hands.world.watch(self.turn.state());
             }
             if !self.turn.has_open_turn() {
                 show.release(self.journal.durable());
@@ -114,7 +118,10 @@ impl Drive {
             }
             tokio::select! {
                 biased;
-                () = interrupts.notified() => self.turn.next(Input::Interrupt, self.now()),
+                () = interrupts.notified() => {
+                    self.turn.next(Input::Interrupt, self.now());
+                    is_fed = true;
+                }
                 Some(word) = heard.recv() => {
                     self.hear(word, &mut show);
                     while let Ok(word) = heard.try_recv() {
@@ -129,6 +136,7 @@ impl Drive {
                     }
                     if let Some(input) = input {
                         self.turn.next(input, self.now());
+                        is_fed = true;
                     }
                 }
                 else => unreachable!("an open turn always waits for something"),

@@ -6,6 +6,11 @@ pub trait World: Send + Sync {
     fn wall_ms(&self) -> u64;
     /// Uniform over all of `u64`.
     fn dice(&self) -> u64;
+
+    /// The loop has decided on one input and written what follows from it; its steps begin next. For those who hold
+    /// invariants against each step: nothing can be changed from here.
+    #[doc(hidden)]
+    fn watch(&self, _state: &yaoki_core::state::State) {}
 }
 
 /// The machine's own.
