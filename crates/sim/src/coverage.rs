@@ -28,7 +28,7 @@ impl Coverage {
 }
 
 /// Where a crash or an interrupt can come: every point at which the agent waits for the outside.
-pub const SITES: [&str; 10] = [
+pub const SITES: [&str; 11] = [
     "before_send",
     "before_head",
     "in_body",
@@ -36,10 +36,23 @@ pub const SITES: [&str; 10] = [
     "before_run",
     "in_run",
     "after_run",
+    "look",
     "ask",
     "append",
     "sync",
 ];
+
+/// Those of them at which a person can interrupt: not inside a call of the disk.
+pub const INTERRUPT_SITES: usize = 9;
+
+/// How much likelier a crash or an interrupt is at a site: those that come up seldom are hurt the more when they do.
+pub fn weight(site: &str) -> u64 {
+    match site {
+        "ask" | "look" => 12,
+        "before_send" | "before_head" | "before_run" | "in_run" | "after_run" | "sync" => 2,
+        _ => 1,
+    }
+}
 
 /// Faults of an answer.
 pub const ANSWER_FAULTS: [&str; 22] = [
@@ -67,29 +80,29 @@ pub const ANSWER_FAULTS: [&str; 22] = [
     "unknown_event",
 ];
 
-/// Faults of the disk, at the calls that write.
-pub const DISK_FAULTS: [&str; 5] = ["eio", "enospc", "short", "eio_after", "eio_dropping"];
+/// Faults of the disk and the calls they happen to: those that write the log, and those that open or move it.
+pub const DISK_FAULTS: [(&str, &str); 7] = [
+    ("eio", "append"),
+    ("enospc", "append"),
+    ("short", "append"),
+    ("eio_after", "append"),
+    ("eio", "sync"),
+    ("eio_after", "sync"),
+    ("eio_dropping", "sync"),
+];
 
 /// Every pair that a full run must have made happen.
 pub fn wanted() -> Vec<(&'static str, &'static str)> {
     let crashes = ["kill", "power"].into_iter().flat_map(|fault| SITES.map(|site| (fault, site)));
-    let interrupts = SITES[..8].iter().map(|site| ("interrupt", *site));
+    let interrupts = SITES[..INTERRUPT_SITES].iter().map(|site| ("interrupt", *site));
     let answers = ANSWER_FAULTS.into_iter().map(|fault| (fault, "answer"));
-    let disk = [
-        ("eio", "append"),
-        ("enospc", "append"),
-        ("short", "append"),
-        ("eio_after", "append"),
-        ("eio", "sync"),
-        ("eio_after", "sync"),
-        ("eio_dropping", "sync"),
-    ];
     let others = [
         ("deny", "ask"),
         ("nobody", "ask"),
         ("runner_killed", "in_run"),
         ("second_writer", "open"),
         ("clock_jump", "wall"),
+        ("refold", "step"),
     ];
-    crashes.chain(interrupts).chain(answers).chain(disk).chain(others).collect()
+    crashes.chain(interrupts).chain(answers).chain(DISK_FAULTS).chain(others).collect()
 }

@@ -42,6 +42,7 @@ impl Executor for SimExecutor {
     fn prepare<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, PrepareVerdict> {
         Box::pin(async move {
             self.world.point("prepare").await;
+            self.world.judged(&call.id);
             let refused = |text: String| PrepareVerdict::Refused {
                 why: Refusal::InvalidInput,
                 title: call.tool.clone(),
@@ -64,7 +65,7 @@ impl Executor for SimExecutor {
                 title: format!("{}({tag})", call.tool),
                 input: call.input.clone(),
                 canonical: yaoki::core::effects::canonical(&call.input.value()),
-                pre: None,
+                pre: Some(RawJson::parse(&self.world.boots().to_string()).expect("a number is JSON")),
                 permission,
             })
         })
@@ -79,11 +80,11 @@ impl Executor for SimExecutor {
         Box::pin(async move {
             let world = &self.world;
             world.point("before_run").await;
-            progress("working".to_owned());
             let tag = tag_of(&run.input);
-            let (before_ms, after_ms) = (1 + world.dice.below(3_000), 1 + world.dice.below(3_000));
+            let _active = world.begins(run, &tag);
+            progress("working".to_owned());
             if run.tool == "act" {
-                world.start_command(run.op, tag.clone(), run.class, run.key.clone(), before_ms, after_ms);
+                world.start_command(run.op, tag.clone(), run.class, run.key.clone());
                 world.point("in_run").await;
                 let state = tokio::select! {
                     biased;
@@ -96,6 +97,7 @@ impl Executor for SimExecutor {
                 world.point("after_run").await;
                 return ended(state, &tag);
             }
+            let (before_ms, after_ms) = (1 + world.dice.below(3_000), 1 + world.dice.below(3_000));
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return cancelled(&tag),
@@ -118,10 +120,12 @@ impl Executor for SimExecutor {
     ) -> BoxFuture<'a, Finding> {
         Box::pin(async move {
             let world = &self.world;
-            world.point("in_run").await;
+            world.point("look").await;
             let tag = tag_of(&run.input);
             match run.tool.as_str() {
-                "act" => match world.op(run.op) {
+                "act" => match world.command(run.op) {
+                    // Its ticket may have gone with the power.
+                    None if !is_same_boot(world, run) => nothing("the machine was off"),
                     None => Finding::NeverRan,
                     Some(OpState::Running) if wait => tokio::select! {
                         biased;
@@ -139,12 +143,18 @@ impl Executor for SimExecutor {
                 },
                 "edit" if world.executed(&tag) > 0 => Finding::Ended(success(format!("{tag} ran (probed)"))),
                 "edit" => Finding::NeverRan,
-                _ => Finding::Nothing { why: "the process died while it ran".to_owned() },
+                _ => nothing("the process died while it ran"),
             }
         })
     }
 
-    fn forget(&self, _op: OpId) {}
+    fn forget(&self, op: OpId) {
+        self.world.forget_command(op);
+    }
+
+    fn sweep(&self, is_settled: &dyn Fn(OpId) -> bool) {
+        self.world.kept_commands().into_iter().filter(|op| is_settled(*op)).for_each(|op| self.forget(op));
+    }
 }
 
 fn class_of(tool: &str) -> Option<EffectClass> {
@@ -166,6 +176,11 @@ fn hash(tag: &str) -> u64 {
     tag.bytes().fold(7, |sum, byte| sum * 31 % 1_000_003 + u64::from(byte))
 }
 
+/// Whether the machine has been up since the operation was judged.
+fn is_same_boot(world: &World, run: &RunStep) -> bool {
+    run.pre.as_ref().is_some_and(|pre| pre.get() == world.boots().to_string())
+}
+
 fn success(text: String) -> RunReport {
     RunReport::Ended { status: OutcomeStatus::Success, result: CallResult::ok(text), post: None, took_ms: 1 }
 }
@@ -173,6 +188,10 @@ fn success(text: String) -> RunReport {
 fn cancelled(tag: &str) -> RunReport {
     let result = CallResult::error(format!("[cancelled] {tag} was interrupted by the user"));
     RunReport::Ended { status: OutcomeStatus::CancelledPartial, result, post: None, took_ms: 1 }
+}
+
+fn nothing(why: &str) -> Finding {
+    Finding::Nothing { why: why.to_owned() }
 }
 
 fn ended(state: OpState, tag: &str) -> RunReport {
@@ -185,7 +204,7 @@ fn ended(state: OpState, tag: &str) -> RunReport {
 fn found(state: OpState, tag: &str) -> Finding {
     match state {
         OpState::Exited { .. } => Finding::Ended(ended(state, tag)),
-        OpState::Running | OpState::Lost => Finding::Nothing { why: "its runner died".to_owned() },
+        OpState::Running | OpState::Lost => nothing("its runner died"),
     }
 }
 
@@ -197,9 +216,12 @@ pub struct SimPerson {
 impl Person for SimPerson {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
+            self.world.asked(question.op);
             self.world.point("ask").await;
             tokio::time::sleep(Duration::from_millis(self.world.dice.below(60_000))).await;
             if self.world.may_fault(self.world.swarm.person_faults) {
+                let tag = tag_of(&question.input);
+                self.world.denied(&tag);
                 if self.world.dice.is(500) {
                     self.world.coverage.hit("deny", "ask");
                     return Answer::Deny { reason: format!("[denied by the user] {}", question.title) };

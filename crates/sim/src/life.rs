@@ -1,23 +1,21 @@
 //! One life of the process: from opening the session to its end, tidy or not.
 
-use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use yaoki::core::event::{Event, TurnSummary};
-use yaoki::core::ids::OpId;
 use yaoki::core::message::Part;
 use yaoki::core::policy::Policy;
 use yaoki::core::request::Thinking;
+use yaoki::core::state::OpPhase;
 use yaoki::core::terminal::TerminalReason;
-use yaoki::store::mem::MemDisk;
 use yaoki::wire::attempt::Limits;
 use yaoki::wire::endpoint::{Credential, Endpoint, Secret};
-use yaoki::{Agent, Config, Durability, PermissionMode, Ports};
+use yaoki::{Agent, Config, Durability, PermissionMode, Ports, Seat};
 
 use crate::hands::{SimExecutor, SimPerson};
 use crate::model::SimModel;
+use crate::onlooker::{Acks, Onlooker};
 use crate::world::{Clock, Death, World};
 
 /// Where the simulated sessions live.
@@ -35,14 +33,6 @@ pub enum Task {
     Continue,
 }
 
-/// What onlookers were told and may rely on.
-#[derive(Debug, Clone, Default)]
-pub struct Acks {
-    pub inputs: u64,
-    pub ends: u64,
-    pub ops: BTreeSet<OpId>,
-}
-
 /// How a life ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LifeEnd {
@@ -54,9 +44,7 @@ pub enum LifeEnd {
 
 pub struct Life<'a> {
     pub world: &'a World,
-    pub disk: &'a MemDisk,
     pub model: &'a Arc<SimModel>,
-    pub session: &'a mut Option<String>,
     pub acks: &'a mut Acks,
 }
 
@@ -87,25 +75,26 @@ impl Life<'_> {
 
     async fn work(&mut self, task: Task) -> LifeEnd {
         let ports = self.ports();
-        let opened = match self.session.as_deref() {
+        let opened = match self.world.seat() {
             None => Agent::create(config(), ports).await,
-            Some(session) => Agent::open(config(), ports, session).await,
+            Some(seat) => Agent::open(config(), ports, seat.session.as_str()).await,
         };
         let mut agent = match opened {
             Ok(agent) => agent,
             Err(error) => {
                 // Nobody was told anything of it, so it may be gone, and the person begins anew.
                 if self.acks.inputs == 0 {
-                    *self.session = None;
+                    self.world.set_seat(None);
                 }
                 return LifeEnd::NotOpened(yaoki::error_chain(&error));
             }
         };
-        *self.session = Some(agent.session_id().to_string());
+        let seat = Seat { session: agent.session_id().clone(), folder: agent.folder().to_owned() };
+        self.world.set_seat(Some(seat));
         self.world.set_interrupter(Some(agent.interrupter()));
         self.try_second_writer(&agent);
-        let (world, acks) = (self.world.clone(), &mut *self.acks);
-        let mut on = |event: &Event| acknowledge(&world, acks, event);
+        let mut onlooker = Onlooker::new(self.world.clone(), self.acks, agent.has_open_turn());
+        let mut on = |event: &Event| onlooker.see(event);
         let summary = match task {
             Task::Prompt(text) => Some(agent.prompt(vec![Part::text(text)], &mut on).await),
             Task::Continue => agent.finish(&mut on).await,
@@ -113,7 +102,8 @@ impl Life<'_> {
         let is_stored =
             summary.as_ref().is_none_or(|summary| summary.reason != TerminalReason::StorageFailed);
         if is_stored && !self.world.is_dying() {
-            self.check_fold(&agent);
+            self.world.log().hold_fold(agent.state(), &self.world.verdicts);
+            self.check_orphans(&agent);
         }
         LifeEnd::Ended(summary.map(Box::new))
     }
@@ -121,7 +111,7 @@ impl Life<'_> {
     fn ports(&self) -> Ports {
         let world = self.world.clone();
         Ports {
-            disk: Arc::new(self.disk.clone()),
+            disk: Arc::new(self.world.disk.clone()),
             transport: Arc::clone(self.model) as _,
             person: Arc::new(SimPerson { world: world.clone() }),
             world: Arc::new(Clock(world.clone())),
@@ -135,7 +125,7 @@ impl Life<'_> {
             return;
         }
         self.world.coverage.hit("second_writer", "open");
-        let disk = Arc::new(self.disk.clone());
+        let disk = Arc::new(self.world.disk.clone());
         let session = agent.session_id().as_str();
         let second =
             yaoki::store::SessionLog::open(disk, agent.folder(), session, yaoki::store::Durability::Disk);
@@ -145,56 +135,13 @@ impl Life<'_> {
         self.world.verdicts.hold("I8", is_refused, || "a second process opened the session".to_owned());
     }
 
-    /// What runs is what the log says (I5).
-    fn check_fold(&self, agent: &Agent) {
-        let session = agent.session_id().as_str();
-        match fold(self.disk, agent.folder(), session) {
-            Ok(state) if state == *agent.state() => {}
-            Ok(state) => {
-                let (left, right) = (format!("{:?}", agent.state()), format!("{state:?}"));
-                let at = left
-                    .bytes()
-                    .zip(right.bytes())
-                    .position(|(a, b)| a != b)
-                    .unwrap_or(left.len().min(right.len()));
-                let around = |text: &str| {
-                    text.get(at.saturating_sub(80)..).unwrap_or("").chars().take(200).collect::<String>()
-                };
-                self.world
-                    .verdicts
-                    .broken("I5", format!("live …{}… log …{}…", around(&left), around(&right)));
-            }
-            Err(error) => self.world.verdicts.broken("I5", error),
+    /// When the turn is over, what still runs was handed over as a background task (I31).
+    fn check_orphans(&self, agent: &Agent) {
+        for op in self.world.running() {
+            let phase = agent.state().ops.get(&op).map(|op| op.phase);
+            let is_owned = phase == Some(OpPhase::Detached);
+            self.world.verdicts.hold("I31", is_owned, || format!("{op} runs on and is {phase:?}"));
         }
-    }
-}
-
-/// Rebuilds the state from what is in the log.
-pub fn fold(disk: &MemDisk, folder: &Path, session: &str) -> Result<yaoki::core::state::State, String> {
-    let (lines, _) =
-        yaoki::store::read_only(disk, folder, session).map_err(|error| yaoki::error_chain(&error))?;
-    let mut state = yaoki::core::state::State::default();
-    let blobs = yaoki::store::Blobs::of(Arc::new(disk.clone()), folder);
-    for line in &lines {
-        if let Some((place, record)) = yaoki::to_record(line, &blobs).map_err(|error| yaoki::error_chain(&error))? {
-            state.apply(place, &record);
-        }
-    }
-    Ok(state)
-}
-
-fn acknowledge(world: &World, acks: &mut Acks, event: &Event) {
-    // The dead tell nobody anything.
-    if world.is_dying() {
-        return;
-    }
-    match event {
-        Event::Accepted { .. } => acks.inputs += 1,
-        Event::CallEnded { op, tool, .. } if tool != "look" => {
-            acks.ops.insert(*op);
-        }
-        Event::TurnEnded(summary) if summary.reason != TerminalReason::StorageFailed => acks.ends += 1,
-        _ => {}
     }
 }
 

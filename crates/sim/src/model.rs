@@ -4,15 +4,13 @@
 //! repeated, resumed or rebuilt request meets the same plan, under new ids. The lab's strict checks hold for
 //! every request.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use yaoki::wire::transport::{HttpAnswer, HttpAsk, Phase, Transport, TransportError, TransportKind};
 use yaoki_lab::{
     Answer, Block, Fault, How, HttpAsk as LabAsk, Lab, Place, Play, RetryAfter, Script, StatusFault, Step,
@@ -21,130 +19,79 @@ use yaoki_lab::{
 
 use crate::coverage::ANSWER_FAULTS;
 use crate::plan::{Plan, Round};
+use crate::requests::Requests;
 use crate::world::{InFlight, World};
 
 /// Prompts are told apart by this beginning.
 pub const PROMPT: &str = "prompt ";
 /// The prompt that ends every schedule, when all faults have ceased.
 pub const LAST_PROMPT: &str = "prompt last";
+/// What a told wait is, in milliseconds.
+const TOLD_MS: u64 = 3_000;
 
 pub struct SimModel {
     pub world: World,
     pub plan: Arc<Plan>,
-    seen: Mutex<Seen>,
+    requests: Arc<Mutex<Requests>>,
+    asks: Mutex<u64>,
 }
 
-#[derive(Default)]
-struct Seen {
-    asks: u64,
-    /// Not before this moment may the next attempt come: the server said so.
-    not_before: Option<Instant>,
-    last_messages: Vec<Value>,
-    last_fixed: Option<(Value, Value)>,
-    /// Which planned call a provider's id stands for.
-    tags: BTreeMap<String, String>,
-    is_thought_doubled: bool,
+/// An answer and the calls in it.
+struct Said {
+    answer: Answer,
+    ids: Vec<String>,
+    /// Those that may run once all of it has arrived.
+    callable: Vec<String>,
 }
 
 impl SimModel {
     pub fn new(world: World, plan: Arc<Plan>) -> Self {
-        Self { world, plan, seen: Mutex::default() }
+        Self { world, plan, requests: Arc::default(), asks: Mutex::default() }
     }
 
-    /// A new life: what the network knew of the old process is gone.
-    pub fn forget_connection(&self, is_rebuilt: bool) {
-        let mut seen = self.seen();
-        // The old process may have died before it read the time, or its turn may be over.
-        seen.not_before = None;
-        if is_rebuilt {
-            seen.last_messages.clear();
-        }
+    pub fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().expect("unpoisoned")
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.seen.lock().expect("unpoisoned")
-    }
-
-    fn answer(&self, ask: &HttpAsk) -> Vec<Play> {
-        let body: Value = match serde_json::from_slice(&ask.body) {
-            Ok(body) => body,
-            Err(error) => {
-                self.world.verdicts.broken("I9", format!("a request is not JSON: {error}"));
-                return vec![Play::Reset];
-            }
-        };
-        self.check_request(&body);
-        let fault = self.choose_fault(body["stream"] == json!(true));
+    fn answer(&self, ask: &HttpAsk) -> (Vec<Play>, Arrival) {
+        self.world.trace.bytes(&ask.body);
+        self.requests().came(&self.world);
+        let text = std::str::from_utf8(&ask.body).unwrap_or_default();
+        let is_streamed = text.contains(r#","stream":true,"#);
+        let fault = self.choose_fault(is_streamed);
+        let said = self.say(text);
+        let is_answered = fault.as_ref().is_none_or(|(_, fault)| fault.has_answer());
         let step = match &fault {
             Some((_, fault)) if !fault.has_answer() => Step::fault(fault.clone()),
-            Some((_, fault)) => Step::answer(self.say(&body)).with_fault(fault.clone()),
-            None => Step::answer(self.say(&body)),
+            Some((_, fault)) => Step::answer(said.answer).with_fault(fault.clone()),
+            None => Step::answer(said.answer),
         };
         let mut lab = Lab::new(Script::of(vec![step]));
         let plan = lab
             .answer(&LabAsk::new("POST", "/v1/messages", &ask.headers, &ask.body).at(0, 1_796_000_000_000));
-        for refusal in lab.report().refused {
-            let mut seen = self.seen();
-            // A doubled piece of a signed thought cannot be told from a good one until it is refused, once.
-            if seen.is_thought_doubled && refusal.message.contains("signature") {
-                seen.is_thought_doubled = false;
-                seen.last_messages.clear();
-                continue;
-            }
-            drop(seen);
-            self.world.verdicts.broken("I9", format!("the API refuses a request: {}", refusal.message));
-        }
+        let refused: Vec<String> = lab.report().refused.into_iter().map(|refusal| refusal.message).collect();
+        let entry = lab.entries().next_back().expect("what was asked is in the log");
+        let mut requests = self.requests();
+        requests.check(&self.world, text, entry, &refused);
         if let Some((name, _)) = &fault
-            && lab.log().iter().any(|entry| matches!(entry.verdict, Verdict::Step { fault: Some(_), .. }))
+            && matches!(entry.verdict, Verdict::Step { fault: Some(_), .. })
         {
             self.world.coverage.hit(name, "answer");
-            self.seen().is_thought_doubled |= *name == "duplicate";
+            match *name {
+                "duplicate" => requests.thought_was_doubled(),
+                "429_told" => requests.told_to_wait(TOLD_MS),
+                _ => {}
+            }
         }
-        let told_ms = fault.as_ref().filter(|(name, _)| *name == "429_told").map(|_| TOLD_MS);
-        self.seen().not_before = told_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
-        plan.plays
-    }
-
-    /// Holds what this request shows against what the last one did, and against what was really done.
-    fn check_request(&self, body: &Value) {
-        let verdicts = &self.world.verdicts;
-        let mut seen = self.seen();
-        if let Some(not_before) = seen.not_before {
-            let now = Instant::now();
-            verdicts.hold("I23", now >= not_before, || {
-                format!("asked {:?} before the time the server named", not_before - now)
-            });
-        }
-        let messages: Vec<Value> =
-            body["messages"].as_array().cloned().unwrap_or_default().into_iter().map(unmarked).collect();
-        let fixed = (unmarked(body["system"].clone()), unmarked(body["tools"].clone()));
-        if let Some(last) = &seen.last_fixed {
-            verdicts.hold("I6", *last == fixed, || "system or tools changed within a session".to_owned());
-        }
-        let is_grown = is_prefix(&seen.last_messages, &messages);
-        verdicts
-            .hold("I6", is_grown, || "a request does not begin with what the one before showed".to_owned());
-        self.check_results(&seen.tags, &messages);
-        seen.last_messages = messages;
-        seen.last_fixed = Some(fixed);
-    }
-
-    /// What the model reads of a call is about that call, or says plainly that nobody knows (I13).
-    fn check_results(&self, tags: &BTreeMap<String, String>, messages: &[Value]) {
-        for part in messages.iter().flat_map(parts).filter(|part| part["type"] == "tool_result") {
-            let id = part["tool_use_id"].as_str().unwrap_or_default();
-            let Some(tag) = tags.get(id) else { continue };
-            let text =
-                part["content"].as_str().map(str::to_owned).unwrap_or_else(|| part["content"].to_string());
-            let is_marked = text.contains("<tool_use_error>") || text.contains("[not started");
-            let is_own = is_marked || text.contains(tag.as_str());
-            self.world.verdicts.hold("I13", is_own, || format!("the result of {tag} reads {text:?}"));
-            let claims = text.contains("ran (");
-            let is_true = !claims || self.world.executed(tag) > 0;
-            self.world
-                .verdicts
-                .hold("I13", is_true, || format!("the model is told that {tag} ran, and it did not"));
-        }
+        drop(requests);
+        let arrival = Arrival {
+            world: self.world.clone(),
+            requests: Arc::clone(&self.requests),
+            calls: is_answered.then_some((said.ids, said.callable)),
+            is_streamed,
+            heard: Vec::new(),
+        };
+        (plan.plays, arrival)
     }
 
     fn choose_fault(&self, is_streamed: bool) -> Option<(&'static str, Fault)> {
@@ -198,27 +145,30 @@ impl SimModel {
     }
 
     /// What the plan says at the point the request shows.
-    fn say(&self, body: &Value) -> Answer {
-        let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let (turn, rounds) = position(messages);
-        let round = self.plan.turns.get(turn).and_then(|turn| turn.get(rounds).or(turn.last()));
-        match round {
-            Some(round) if turn < self.plan.turns.len() => self.round(round),
-            _ => Answer::text("everything is well"),
+    fn say(&self, request: &str) -> Said {
+        let (turn, rounds) = position(request);
+        match self.plan.turns.get(turn).and_then(|turn| turn.get(rounds).or(turn.last())) {
+            Some(round) => self.round(round),
+            None => {
+                Said { answer: Answer::text("everything is well"), ids: Vec::new(), callable: Vec::new() }
+            }
         }
     }
 
-    fn round(&self, round: &Round) -> Answer {
-        let mut seen = self.seen();
+    fn round(&self, round: &Round) -> Said {
+        let mut asks = self.asks.lock().expect("unpoisoned");
+        let mut requests = self.requests();
         let mut blocks = Vec::new();
         if round.has_thinking {
             blocks.push(Block::Thinking("let me see – schrittweise".to_owned()));
         }
         blocks.extend(round.text.clone().map(Block::Text));
+        let mut ids = Vec::new();
         for call in &round.calls {
-            seen.asks += 1;
-            let id = format!("toolu_{}", seen.asks);
-            seen.tags.insert(id.clone(), call.tag.clone());
+            *asks += 1;
+            let id = format!("toolu_{asks}");
+            requests.call_is(&id, &call.tag);
+            ids.push(id.clone());
             blocks.push(match call.is_broken {
                 false => Block::tool_as(id, call.tool, json!({ "tag": call.tag })),
                 true => Block::Tool(yaoki_lab::ToolCall {
@@ -229,70 +179,59 @@ impl SimModel {
                 }),
             });
         }
+        let whole = round.calls.iter().filter(|call| !call.is_broken);
+        let callable = whole.map(|call| call.tag.clone()).collect();
         match round.stop {
-            Some(stop) if !round.calls.is_empty() => Answer::blocks(blocks).stopped(stop),
-            _ => Answer::blocks(blocks),
+            Some(stop) if !round.calls.is_empty() => {
+                Said { answer: Answer::blocks(blocks).stopped(stop), ids, callable: Vec::new() }
+            }
+            _ => Said { answer: Answer::blocks(blocks), ids, callable },
         }
     }
 }
-
-/// What a told wait is, in milliseconds.
-const TOLD_MS: u64 = 3_000;
 
 /// Which prompt is the last one in a request, and how many messages of the model come after it.
-fn position(messages: &[Value]) -> (usize, usize) {
-    let mut turn = usize::MAX;
-    let mut rounds = 0;
-    for message in messages {
-        if message["role"] == "assistant" {
-            rounds += 1;
-        } else {
-            for part in parts(message) {
-                let text = part["text"].as_str().unwrap_or_default();
-                if let Some(number) = text.strip_prefix(PROMPT) {
-                    turn = number.parse().unwrap_or(usize::MAX);
-                    rounds = 0;
-                }
-            }
-        }
-    }
-    (turn, rounds)
+fn position(request: &str) -> (usize, usize) {
+    let lead = format!(r#""text":"{PROMPT}"#);
+    let Some(at) = request.rfind(&lead) else { return (usize::MAX, 0) };
+    let rest = &request[at + lead.len()..];
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    (rest[..digits].parse().unwrap_or(usize::MAX), rest.matches(r#""role":"assistant""#).count())
 }
 
-fn parts(message: &Value) -> Vec<Value> {
-    match &message["content"] {
-        Value::Array(parts) => parts.clone(),
-        text => vec![json!({ "type": "text", "text": text })],
-    }
+/// Watches the bytes of an answer arrive.
+struct Arrival {
+    world: World,
+    requests: Arc<Mutex<Requests>>,
+    /// Provider's ids and tags of the calls in it, until all of it has arrived.
+    calls: Option<(Vec<String>, Vec<String>)>,
+    is_streamed: bool,
+    heard: Vec<u8>,
 }
 
-/// A value without its cache marks, which move.
-fn unmarked(mut value: Value) -> Value {
-    match &mut value {
-        Value::Object(map) => {
-            map.shift_remove("cache_control");
-            for inner in map.values_mut() {
-                *inner = unmarked(inner.take());
-            }
+impl Arrival {
+    fn bytes(&mut self, bytes: &[u8]) {
+        const LAST_EVENT: &[u8] = br#""type":"message_stop"}"#;
+        if self.calls.is_none() {
+            return;
         }
-        Value::Array(items) => {
-            for item in items.iter_mut() {
-                *item = unmarked(item.take());
-            }
+        self.heard.extend_from_slice(bytes);
+        if !self.is_streamed {
+            return;
         }
-        _ => {}
+        // Only the end can be new.
+        let from = self.heard.len().saturating_sub(bytes.len() + LAST_EVENT.len());
+        if self.heard[from..].windows(LAST_EVENT.len()).any(|window| window == LAST_EVENT) {
+            self.is_whole();
+        }
     }
-    value
-}
 
-/// Whether `now` begins with `before`: equal messages, the last one perhaps with more parts behind.
-fn is_prefix(before: &[Value], now: &[Value]) -> bool {
-    let Some((last, whole)) = before.split_last() else { return true };
-    if now.len() < before.len() || whole != &now[..whole.len()] {
-        return false;
+    fn is_whole(&mut self) {
+        if let Some((ids, callable)) = self.calls.take() {
+            self.requests.lock().expect("unpoisoned").calls_arrived(&ids);
+            self.world.may_call(&callable);
+        }
     }
-    let (then, here) = (parts(last), parts(&now[whole.len()]));
-    last["role"] == now[whole.len()]["role"] && here.starts_with(&then)
 }
 
 impl Transport for SimModel {
@@ -301,9 +240,9 @@ impl Transport for SimModel {
             self.world.point("before_send").await;
             let in_flight = self.world.attempt_begins();
             tokio::time::sleep(Duration::from_millis(1 + self.world.dice.below(400))).await;
-            let plays = self.answer(&ask);
+            let (plays, arrival) = self.answer(&ask);
             self.world.point("before_head").await;
-            play(self.world.clone(), plays, in_flight).await
+            play(plays, arrival, in_flight).await
         })
     }
 }
@@ -312,15 +251,14 @@ fn failed(phase: Phase, kind: TransportKind) -> TransportError {
     TransportError { phase, kind, stale: false, message: format!("{kind:?} in {phase:?}") }
 }
 
-async fn play(world: World, plays: Vec<Play>, in_flight: InFlight) -> Result<HttpAnswer, TransportError> {
+async fn play(plays: Vec<Play>, arrival: Arrival, in_flight: InFlight) -> Result<HttpAnswer, TransportError> {
     let mut plays = plays.into_iter();
     loop {
         match plays.next() {
             Some(Play::WaitMs(ms)) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Some(Play::Head { status, headers }) => {
-                let rest: Vec<Play> = plays.collect();
                 let body = stream::unfold(
-                    Body { world, rest: rest.into_iter(), _in_flight: in_flight, is_over: false },
+                    Body { rest: plays, arrival, _in_flight: in_flight, is_over: false },
                     next_piece,
                 );
                 return Ok(HttpAnswer { status, headers, body: Box::pin(body) });
@@ -337,8 +275,8 @@ async fn play(world: World, plays: Vec<Play>, in_flight: InFlight) -> Result<Htt
 }
 
 struct Body {
-    world: World,
     rest: std::vec::IntoIter<Play>,
+    arrival: Arrival,
     _in_flight: InFlight,
     is_over: bool,
 }
@@ -351,9 +289,10 @@ async fn next_piece(mut body: Body) -> Option<(Result<Bytes, TransportError>, Bo
         match body.rest.next() {
             Some(Play::WaitMs(ms)) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Some(Play::Bytes(bytes)) => {
-                if body.world.dice.is(150) {
-                    body.world.point("in_body").await;
+                if body.arrival.world.dice.is(150) {
+                    body.arrival.world.point("in_body").await;
                 }
+                body.arrival.bytes(&bytes);
                 return Some((Ok(bytes), body));
             }
             Some(Play::Stall) => std::future::pending().await,
@@ -365,9 +304,28 @@ async fn next_piece(mut body: Body) -> Option<(Result<Bytes, TransportError>, Bo
                 body.is_over = true;
                 return Some((Err(failed(Phase::Body, TransportKind::Reset)), body));
             }
+            Some(Play::End) if !body.arrival.is_streamed => {
+                if body.arrival.heard.ends_with(b"}") {
+                    body.arrival.is_whole();
+                }
+                return None;
+            }
             Some(Play::End | Play::Refuse | Play::Closed { .. } | Play::Reset | Play::Head { .. }) | None => {
                 return None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_knows_where_it_is_by_what_the_request_shows() {
+        let request = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"prompt 0"}]},{"role":"assistant","content":[]},{"role":"user","content":[{"type":"text","text":"prompt 1"}]},{"role":"assistant","content":[]}]}"#;
+        assert_eq!(position(request), (1, 1));
+        assert_eq!(position(&request.replace("prompt 1", LAST_PROMPT)), (usize::MAX, 1));
+        assert_eq!(position("{}"), (usize::MAX, 0));
     }
 }

@@ -39,6 +39,8 @@ pub struct Swarm {
     pub runner_faults: u64,
     pub faults_max: u32,
     pub lives_max: u32,
+    /// The log is folded anew at every step.
+    pub is_refolded: bool,
 }
 
 /// The tools of the simulated world.
@@ -63,6 +65,7 @@ impl Swarm {
             runner_faults: maybe(100),
             faults_max: 6 + dice.below(10) as u32,
             lives_max: 2 + dice.below(3) as u32,
+            is_refolded: dice.below(64) == 0,
         }
     }
 }
@@ -86,7 +89,7 @@ fn tool_round(dice: &Dice, turn: u64, round: u64) -> Round {
             tool: if is_reading {
                 "look"
             } else {
-                *dice.pick(&["look", "put", "edit", "act", "act", "send", "wrong"])
+                dice.pick::<&str>(&["look", "put", "edit", "act", "act", "send", "wrong"])
             },
             tag: format!("t{turn}r{round}c{index}"),
             is_broken: dice.is(20),

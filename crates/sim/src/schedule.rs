@@ -1,67 +1,67 @@
 //! One schedule: a seed's session, from its first prompt to a last one that must succeed.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use yaoki::core::record::Record;
 use yaoki::core::terminal::TerminalReason;
-use yaoki::store::mem::{Call, Errno, MemDisk, Op, Verdict};
+use yaoki::store::mem::{Call, Errno, Op, Verdict};
 
 use crate::broken::{Broken, Verdicts};
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, weight};
 use crate::dice::Dice;
-use crate::life::{Acks, CANARY, HOME, Life, LifeEnd, Task};
+use crate::life::{HOME, Life, LifeEnd, Task};
 use crate::model::{LAST_PROMPT, PROMPT, SimModel};
+use crate::onlooker::Acks;
 use crate::plan::Plan;
-use crate::world::{Death, World};
+use crate::story::{Story, check_acks, check_world};
+use crate::trace::{Look, Trace};
+use crate::world::{Death, World, log_of};
 
 /// What one schedule came to.
 #[derive(Debug, Clone)]
 pub struct Outcome {
+    /// Inputs that were fed to the turn machine.
     pub steps: u64,
     pub lives: u32,
     pub broken: Vec<Broken>,
-    /// A digest of the final log: equal for equal seeds.
+    /// Equal for equal seeds and equal looks.
     pub trace: u64,
 }
 
-/// Retries that the default policy allows one request.
-const RETRIES_MAX: u32 = 10;
-
 /// Runs the schedule of a seed.
-pub fn run(seed: u64, coverage: &Coverage) -> Outcome {
-    run_told(seed, coverage, false)
-}
-
-/// The same, and prints each life of the process.
-pub fn run_told(seed: u64, coverage: &Coverage, is_told: bool) -> Outcome {
+pub fn run(seed: u64, coverage: &Coverage, look: Look) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without I/O needs nothing");
-    runtime.block_on(Schedule::new(seed, coverage, is_told).run())
+    let schedule = Schedule::new(seed, coverage, look);
+    let disk = schedule.world.disk.clone();
+    let outcome = runtime.block_on(schedule.run());
+    // The disk's faults hold the world, which holds the disk.
+    disk.clear_faults();
+    outcome
+}
+
+/// A world in which nothing happens, for tests of what is held against it.
+#[cfg(test)]
+pub(crate) fn still_world() -> World {
+    let trace = Trace::new(Look::Plain);
+    World::new(Dice::new(0), Verdicts::default(), Coverage::default(), crate::plan::Swarm::default(), trace)
 }
 
 struct Schedule {
     world: World,
     plan: Arc<Plan>,
-    disk: MemDisk,
     model: Arc<SimModel>,
-    session: Option<String>,
     acks: Acks,
     lives: u32,
-    /// Print each life, for someone who replays a seed.
-    is_told: bool,
 }
 
 impl Schedule {
-    fn new(seed: u64, coverage: &Coverage, is_told: bool) -> Self {
+    fn new(seed: u64, coverage: &Coverage, look: Look) -> Self {
         let dice = Dice::new(seed);
         let plan = Arc::new(Plan::new(&dice));
-        let world = World::new(dice, Verdicts::default(), coverage.clone(), plan.swarm);
-        let disk = MemDisk::new();
-        arm(&disk, &world);
+        let world = World::new(dice, Verdicts::default(), coverage.clone(), plan.swarm, Trace::new(look));
+        arm(&world);
         let model = Arc::new(SimModel::new(world.clone(), Arc::clone(&plan)));
-        Schedule { world, plan, disk, model, session: None, acks: Acks::default(), lives: 0, is_told }
+        Schedule { world, plan, model, acks: Acks::default(), lives: 0 }
     }
 
     async fn run(mut self) -> Outcome {
@@ -70,9 +70,15 @@ impl Schedule {
         }
         self.world.cease();
         self.last_turn().await;
-        self.check_end();
-        let trace = self.trace();
-        Outcome { steps: self.world.steps(), lives: self.lives, broken: self.world.verdicts.take(), trace }
+        let world = &self.world;
+        Story::check(&world.log(), self.lives, &world.verdicts);
+        check_world(world);
+        if let Some(seat) = world.seat() {
+            let log = world.disk.peek(&log_of(&seat));
+            world.trace.bytes(&log.unwrap_or_default());
+        }
+        let trace = world.trace.digest();
+        Outcome { steps: world.steps(), lives: self.lives, broken: world.verdicts.take(), trace }
     }
 
     /// One prompt, through as many lives as it takes.
@@ -107,185 +113,44 @@ impl Schedule {
 
     async fn live(&mut self, task: Task) -> LifeEnd {
         self.lives += 1;
-        let told = self.is_told.then(|| format!("{task:?}"));
-        let life = Life {
-            world: &self.world,
-            disk: &self.disk,
-            model: &self.model,
-            session: &mut self.session,
-            acks: &mut self.acks,
-        };
+        let told = (self.world.trace.look == Look::Told).then(|| format!("{task:?}"));
+        let life = Life { world: &self.world, model: &self.model, acks: &mut self.acks };
         let end = life.live(task).await;
+        self.world.trace.closely(&end);
+        self.world.life_ended();
         match end {
             LifeEnd::Died(Death::Power) => {
                 self.world.power_cut();
                 let dice = self.world.dice.clone();
-                self.disk.crash(&mut || dice.roll());
+                self.world.disk.crash(&mut || dice.roll());
                 // What was never synced may be gone, and the model is asked from an earlier point.
-                self.model.forget_connection(true);
+                self.model.requests().forget_process(true);
             }
-            LifeEnd::Died(Death::Kill) => {
-                self.world.killed();
-                self.model.forget_connection(false);
-            }
+            LifeEnd::Died(Death::Kill) => self.model.requests().forget_process(false),
             LifeEnd::NotOpened(_) | LifeEnd::Ended(_) => {
                 let is_shaken = self.world.swarm.disk_faults > 0;
-                self.model.forget_connection(is_shaken);
+                self.model.requests().forget_process(is_shaken);
             }
         }
+        let log = self.world.log();
         if let Some(task) = told {
-            let held = self
-                .records()
-                .last()
-                .map(|(seq, epoch, record)| format!("{seq} (epoch {epoch}) {}", record.kind()));
+            let last = log.records().next_back();
+            let last = last.map(|(at, record)| format!("{} (epoch {}) {}", at.seq, at.epoch, record.kind()));
             let end = match &end {
                 LifeEnd::Ended(Some(summary)) => format!("{:?} {:?}", summary.reason, summary.error),
                 other => format!("{other:?}"),
             };
-            println!("life {}: {task} -> {end}; last record {held:?}", self.lives);
+            println!("life {}: {task} -> {end}; last record {last:?}", self.lives);
         }
-        self.check_acks();
+        check_acks(&log, &self.acks, &self.world.verdicts);
+        drop(log);
         end
     }
-
-    fn folder(&self) -> Option<(PathBuf, &str)> {
-        let session = self.session.as_deref()?;
-        let name = format!("{session}.jsonl");
-        let log =
-            self.disk.paths().into_iter().find(|path| path.file_name().is_some_and(|file| *file == *name))?;
-        Some((log.parent()?.to_owned(), session))
-    }
-
-    fn records(&self) -> Vec<(u64, u32, Record)> {
-        let Some((folder, session)) = self.folder() else { return Vec::new() };
-        // A reader's own look must not meet a fault meant for the agent.
-        let still = self.disk.fork();
-        let lines = match yaoki::store::read_only(&still, &folder, session) {
-            Ok((lines, _)) => lines,
-            Err(error) => {
-                self.world
-                    .verdicts
-                    .broken("I1", format!("the log cannot be read: {}", yaoki::error_chain(&error)));
-                return Vec::new();
-            }
-        };
-        let blobs = yaoki::store::Blobs::of(Arc::new(still), &folder);
-        lines
-            .iter()
-            .filter_map(|line| yaoki::to_record(line, &blobs).ok().flatten())
-            .map(|(place, record)| (place.seq, place.epoch, record))
-            .collect()
-    }
-
-    /// What onlookers were told is in the log, whatever happened since (I1).
-    fn check_acks(&mut self) {
-        let records = self.records();
-        let verdicts = &self.world.verdicts;
-        let count =
-            |is: fn(&Record) -> bool| records.iter().filter(|(_, _, record)| is(record)).count() as u64;
-        let inputs = count(|record| matches!(record, Record::InputGiven(_)));
-        let ends = count(|record| matches!(record, Record::TurnEnd(_)));
-        verdicts.hold("I1", inputs >= self.acks.inputs, || {
-            format!("{} prompts accepted, {inputs} kept", self.acks.inputs)
-        });
-        verdicts.hold("I1", ends >= self.acks.ends, || {
-            format!("{} turns told as ended, {ends} kept", self.acks.ends)
-        });
-        verdicts.hold("I25", ends <= inputs, || format!("{inputs} prompts and {ends} ends"));
-        for op in &self.acks.ops {
-            let is_kept = records
-                .iter()
-                .any(|(_, _, record)| matches!(record, Record::Outcome(outcome) if outcome.op == *op));
-            verdicts.hold("I1", is_kept, || format!("the outcome of {op} was shown and is lost"));
-        }
-    }
-
-    /// What must be true of the whole story once it is over.
-    fn check_end(&mut self) {
-        let records = self.records();
-        let verdicts = &self.world.verdicts;
-        let mut seq_last = 0;
-        let mut permitted: BTreeMap<_, u32> = BTreeMap::new();
-        let mut open = BTreeMap::new();
-        let mut attempts: BTreeMap<u64, u32> = BTreeMap::new();
-        let mut retries: BTreeMap<u64, u32> = BTreeMap::new();
-        let mut is_turn_open = false;
-        for (seq, epoch, record) in &records {
-            verdicts.hold("I2", *seq > seq_last, || format!("record {seq} after {seq_last}"));
-            seq_last = *seq;
-            match record {
-                Record::InputGiven(_) => {
-                    verdicts
-                        .hold("I25", !is_turn_open, || format!("a turn opened at {seq} inside another one"));
-                    is_turn_open = true;
-                }
-                Record::TurnEnd(_) => {
-                    verdicts.hold("I25", is_turn_open, || format!("a turn ended at {seq} that was not open"));
-                    is_turn_open = false;
-                }
-                Record::Permission(permission) if permission.allowed => {
-                    permitted.insert(permission.op, permission.epoch);
-                }
-                Record::Started(started) => {
-                    let is_covered = permitted.get(&started.op) == Some(epoch);
-                    verdicts.hold("I18", is_covered, || {
-                        format!("{} started in epoch {epoch} without permission in it", started.op)
-                    });
-                    open.insert(started.op, *seq);
-                }
-                Record::Outcome(outcome) => drop(open.remove(&outcome.op)),
-                Record::Unknown(unknown) => drop(open.remove(&unknown.op)),
-                Record::Resolved(resolved) => drop(open.remove(&resolved.op)),
-                Record::Detached(detached) => drop(open.remove(&detached.op)),
-                Record::AttemptStart(start) => *attempts.entry(start.request).or_default() += 1,
-                Record::Budget(budget) if yaoki::core::recovery::costs_retry(&budget.rule) => {
-                    *retries.entry(budget.request).or_default() += 1;
-                }
-                _ => {}
-            }
-        }
-        for (op, seq) in open {
-            verdicts.broken("I16", format!("{op} started at {seq} and nothing says how it ended"));
-        }
-        for (request, count) in retries {
-            verdicts
-                .hold("I21", count <= RETRIES_MAX, || format!("request {request} was retried {count} times"));
-        }
-        for (request, count) in attempts {
-            let bound = RETRIES_MAX + 4 + self.lives;
-            verdicts.hold("I21", count <= bound, || format!("request {request} had {count} attempts"));
-        }
-        let keys = self.world.keys();
-        let mut by_key: BTreeMap<&str, &str> = BTreeMap::new();
-        for (tag, key) in &keys {
-            if let Some(other) = by_key.insert(key, tag) {
-                verdicts.broken("I19", format!("{tag} and {other} share a key"));
-            }
-        }
-        for path in self.disk.paths() {
-            let bytes = self.disk.peek(&path).unwrap_or_default();
-            let is_clean = !contains(&bytes, CANARY.as_bytes());
-            verdicts.hold("I29", is_clean, || format!("the API key is in {}", path.display()));
-        }
-    }
-
-    fn trace(&self) -> u64 {
-        let bytes = self
-            .folder()
-            .and_then(|(folder, session)| self.disk.peek(&folder.join(format!("{session}.jsonl"))));
-        bytes
-            .unwrap_or_default()
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
-    }
-}
-
-fn contains(bytes: &[u8], what: &[u8]) -> bool {
-    bytes.windows(what.len()).any(|window| window == what)
 }
 
 /// Puts the world's deaths and faults into the disk's calls that write the log.
-fn arm(disk: &MemDisk, world: &World) {
+fn arm(world: &World) {
+    let disk = world.disk.clone();
     let world = world.clone();
     disk.set_faults(move |call: &Call<'_>| {
         if world.is_dying() {
@@ -307,7 +172,7 @@ fn arm(disk: &MemDisk, world: &World) {
                 Verdict::Fail(Errno::Io)
             };
         }
-        if !world.may_fault(world.swarm.disk_faults) {
+        if !world.may_fault(world.swarm.disk_faults * weight(site)) {
             return Verdict::Go;
         }
         let (name, verdict) = match (call.op, world.dice.below(4)) {

@@ -1,0 +1,204 @@
+//! What is held against each request: that it is legal, begins as the one before, and tells the truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use yaoki::core::record::Record;
+use yaoki_lab::LogEntry;
+
+use crate::world::World;
+
+/// What the requests so far showed.
+#[derive(Default)]
+pub struct Requests {
+    last: Option<Shape>,
+    /// Not before this moment may the next attempt come: the server said so.
+    not_before: Option<Instant>,
+    /// Which planned call a provider's id stands for.
+    tags: BTreeMap<String, String>,
+    /// Provider's ids of calls in messages that arrived whole.
+    arrived: BTreeSet<String>,
+    /// A piece of a signed thought was doubled; it cannot be told from a good one until it is refused.
+    is_thought_doubled: bool,
+}
+
+/// A request's bytes, apart.
+struct Shape {
+    body: String,
+    /// Without cache marks, `stream` and `max_tokens`, which may differ from attempt to attempt.
+    head: String,
+    /// The messages without cache marks.
+    messages: String,
+    count: usize,
+}
+
+const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+const MESSAGES: &str = r#","messages":["#;
+
+impl Requests {
+    /// A new life: what the network knew of the old process is gone.
+    ///
+    /// With `is_rebuilt` records may be gone too, and the model is asked from an earlier point.
+    pub fn forget_process(&mut self, is_rebuilt: bool) {
+        // The old process may have died before it read the time, or its turn may be over.
+        self.not_before = None;
+        if is_rebuilt {
+            self.last = None;
+        }
+    }
+
+    /// Before the server answers.
+    pub fn came(&mut self, world: &World) {
+        if let Some(not_before) = self.not_before.take() {
+            let now = Instant::now();
+            world.verdicts.hold("I23", now >= not_before, || {
+                format!("asked {:?} before the time the server named", not_before - now)
+            });
+        }
+    }
+
+    pub fn told_to_wait(&mut self, ms: u64) {
+        self.not_before = Some(Instant::now() + Duration::from_millis(ms));
+    }
+
+    pub fn thought_was_doubled(&mut self) {
+        self.is_thought_doubled = true;
+    }
+
+    pub fn call_is(&mut self, id: &str, tag: &str) {
+        self.tags.insert(id.to_owned(), tag.to_owned());
+    }
+
+    pub fn calls_arrived(&mut self, ids: &[String]) {
+        self.arrived.extend(ids.iter().cloned());
+    }
+
+    /// Once the strict server has read it: `text` as sent, `entry` as read.
+    pub fn check(&mut self, world: &World, text: &str, entry: &LogEntry, refused: &[String]) {
+        for message in refused {
+            // Refused until the log says that thoughts are left out, also over a crash; the next request is another one.
+            let is_dropped = || world.log().count(|record| matches!(record, Record::Dropped(_))) > 0;
+            if self.is_thought_doubled && message.contains("signature") && !is_dropped() {
+                self.last = None;
+                return;
+            }
+            world.verdicts.broken("I9", format!("the API refuses a request: {message}"));
+        }
+        let messages = entry.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        let Some(shape) = Shape::of(text, messages.len()) else {
+            return world.verdicts.broken("I6", "a request has another shape than the checks know");
+        };
+        // The last message of the request before may have grown.
+        let seen = self.last.as_ref().map_or(0, |last| last.count.saturating_sub(1));
+        if let Some(last) = &self.last {
+            last.hold_against(&shape, world);
+        }
+        for message in messages.iter().skip(seen) {
+            self.check_message(world, message);
+        }
+        self.last = Some(shape);
+    }
+
+    fn check_message(&self, world: &World, message: &Value) {
+        let parts = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+        for part in parts {
+            let id = |name: &str| part[name].as_str().unwrap_or_default();
+            match part["type"].as_str() {
+                Some("tool_use") => {
+                    let is_whole = self.arrived.contains(id("id"));
+                    world.verdicts.hold("I10", is_whole, || format!("history holds a cut message: {part}"));
+                }
+                Some("tool_result") => {
+                    if let Some(tag) = self.tags.get(id("tool_use_id")) {
+                        check_result(world, tag, &part["content"]);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What the model reads of a call is about that call, is true, and cannot be taken back by a crash (I13, I1).
+fn check_result(world: &World, tag: &str, content: &Value) {
+    let text = content.as_str().map(str::to_owned).unwrap_or_else(|| content.to_string());
+    let verdicts = &world.verdicts;
+    let says = |what: &str| text.contains(what);
+    let is_unknown = says("[outcome unknown]");
+    let is_refused = says("<tool_use_error>") || says("[not started") || says("[denied");
+    let is_own = is_unknown || says("<tool_use_error>") || says("[not started") || says(tag);
+    verdicts.hold("I13", is_own, || format!("the result of {tag} reads {text:?}"));
+    if text.contains("ran (") {
+        let is_true = world.executed(tag) > 0;
+        verdicts.hold("I13", is_true, || format!("the model is told that {tag} ran, and it did not"));
+        let is_durable = !world.had_effect(tag) || world.kept().contains(&format!("{tag} ran ("));
+        verdicts.hold("I1", is_durable, || format!("the model reads the outcome of {tag}, not durable"));
+    } else if is_refused && !is_unknown {
+        verdicts
+            .hold("I13", !world.had_effect(tag), || format!("{tag} happened, and the model reads {text:?}"));
+    }
+}
+
+impl Shape {
+    fn of(text: &str, count: usize) -> Option<Shape> {
+        let (head, messages) = text.split_once(MESSAGES)?;
+        let mut head = head.replace(MARK, "").replace(r#","stream":true"#, "");
+        let at = head.find(r#","max_tokens":"#)?;
+        let digits = head[at + 14..].bytes().take_while(u8::is_ascii_digit).count();
+        head.replace_range(at..at + 14 + digits, "");
+        let messages = messages.strip_suffix("]}")?.replace(MARK, "");
+        Some(Shape { body: text.to_owned(), head, messages, count })
+    }
+
+    /// A later request begins with the bytes of an earlier one (I6).
+    fn hold_against(&self, next: &Shape, world: &World) {
+        let verdicts = &world.verdicts;
+        verdicts.hold("I6", self.head == next.head, || {
+            format!("model, system or tools changed within a session: {} and {}", self.head, next.head)
+        });
+        if self.messages == next.messages {
+            let is_streamed = |shape: &Shape| shape.body.contains(r#","stream":true"#);
+            let is_same = is_streamed(self) != is_streamed(next) || self.body == next.body;
+            return verdicts.hold("I6", is_same, || "the same request is sent in other bytes".to_owned());
+        }
+        let open = self.messages.strip_suffix("]}").unwrap_or(&self.messages);
+        let rest = next.messages.strip_prefix(open);
+        let is_grown = rest.is_some_and(|rest| rest.starts_with(',') || rest.starts_with(']'));
+        verdicts
+            .hold("I6", is_grown, || "a request does not begin with what the one before showed".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(messages: &str) -> Shape {
+        let text =
+            format!(r#"{{"model":"m","max_tokens":100,"system":[],"stream":true,"messages":[{messages}]}}"#);
+        Shape::of(&text, 1).unwrap()
+    }
+
+    #[test]
+    fn what_may_differ_from_attempt_to_attempt_is_no_part_of_the_head() {
+        let one = Shape::of(r#"{"model":"m","max_tokens":1,"stream":true,"messages":[]}"#, 0).unwrap();
+        let other = Shape::of(r#"{"model":"m","max_tokens":20,"messages":[]}"#, 0).unwrap();
+        assert_eq!(one.head, other.head);
+        assert_eq!(one.head, r#"{"model":"m""#);
+    }
+
+    #[test]
+    fn the_mark_moves_and_the_last_message_grows() {
+        let world = crate::schedule::still_world();
+        let first = shape(r#"{"role":"user","content":[{"a":1,"cache_control":{"type":"ephemeral"}}]}"#);
+        first.hold_against(
+            &shape(r#"{"role":"user","content":[{"a":1},{"b":2}]},{"role":"x","content":[]}"#),
+            &world,
+        );
+        assert!(world.verdicts.is_empty());
+        first.hold_against(&shape(r#"{"role":"user","content":[{"a":2},{"b":2}]}"#), &world);
+        assert_eq!(world.verdicts.take().len(), 1);
+    }
+}
