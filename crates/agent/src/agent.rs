@@ -294,6 +294,9 @@ impl Agent {
     /// Appends what was noted. Durable with the first prompt's barrier.
     fn write_notes(&mut self) -> Result<(), JournalError> {
         let out = self.drive.turn.drain();
+        if self.drive.is_lost {
+            return Ok(());
+        }
         self.drive.journal.write(&out.records, out.ms, false)
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct Drive {
     pub hands: Arc<Hands>,
     pub opened: Instant,
     pub interrupts: Arc<Notify>,
+    /// The log took no records once; since then machine and log do not number alike, and nothing more is written.
+    pub is_lost: bool,
     /// Outcomes written but not durable yet: what was kept for them may go after the next barrier.
     forgettable: Vec<(u64, OpId)>,
 }
@@ -84,7 +86,8 @@ struct Held {
 
 impl Drive {
     pub fn new(turn: Turn, journal: Journal, hands: Arc<Hands>, opened: Instant) -> Self {
-        Self { turn, journal, hands, opened, interrupts: Arc::new(Notify::new()), forgettable: Vec::new() }
+        let interrupts = Arc::new(Notify::new());
+        Self { turn, journal, hands, opened, interrupts, is_lost: false, forgettable: Vec::new() }
     }
 
     pub fn now(&self) -> Now {
@@ -147,7 +150,12 @@ impl Drive {
     /// Writes, shows and starts what the machine left. Returns false once the log is lost.
     fn settle(&mut self, open: &mut Open, show: &mut Show<'_>) -> bool {
         let out = self.turn.drain();
+        if self.is_lost {
+            show.lost(out.events);
+            return false;
+        }
         if let Err(error) = self.journal.write(&out.records, out.ms, out.barrier) {
+            self.is_lost = true;
             let error = crate::error_chain(&error);
             self.turn.next(Input::StorageFailed { error }, self.now());
             let last = self.turn.drain();
