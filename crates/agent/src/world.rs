@@ -1,5 +1,7 @@
 //! What only the outside has: the wall clock and dice. Given, so that a simulation can give its own.
 
+use std::hash::{BuildHasher, Hasher};
+
 /// Wall time and randomness. Monotonic time is tokio's, which tests can pause.
 pub trait World: Send + Sync {
     /// Milliseconds since 1970. It may jump; nothing decides by it.
@@ -23,7 +25,9 @@ impl World for RealWorld {
     }
 
     fn dice(&self) -> u64 {
-        fastrand::u64(..)
+        // Keyed by the system's own dice, and newly for each throw: keys of sessions are made of these, and ids that
+        // others see must not tell anything of them.
+        std::hash::RandomState::new().build_hasher().finish()
     }
 }
 
@@ -40,4 +44,18 @@ pub(crate) fn session_id(world: &dyn World) -> String {
 /// Makes a session's key: 32 hex digits that nobody outside can guess.
 pub(crate) fn session_key(world: &dyn World) -> String {
     format!("{:016x}{:016x}", world.dice(), world.dice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dice_do_not_follow_from_a_seed_that_can_be_guessed() {
+        let thrown = || {
+            fastrand::seed(1);
+            RealWorld.dice()
+        };
+        assert_ne!(thrown(), thrown());
+    }
 }
