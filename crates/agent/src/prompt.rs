@@ -1,5 +1,6 @@
 //! What the model is told of itself, of the tools and of where it is. Made once a session, and recorded.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use yaoki_core::request::{Context, ToolSpec};
@@ -102,7 +103,7 @@ fn notes(cwd: &Path, root: Option<&Path>) -> Vec<(PathBuf, String)> {
     for folder in folders {
         for name in NOTES {
             let path = folder.join(name);
-            let Ok(bytes) = std::fs::read(&path) else { continue };
+            let Some(bytes) = read_note(&path) else { continue };
             let text = String::from_utf8_lossy(&bytes);
             let text = cut(text.trim(), NOTE_BYTES_MAX);
             if !text.is_empty() && found.iter().all(|(_, known)| known != text) {
@@ -111,6 +112,17 @@ fn notes(cwd: &Path, root: Option<&Path>) -> Vec<(PathBuf, String)> {
         }
     }
     found
+}
+
+/// Reads what is wanted of a note, and only if it is a file: a repository can hold a link to a device without an end.
+fn read_note(path: &Path) -> Option<Vec<u8>> {
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    // More than is shown, for the blank space that is trimmed.
+    std::fs::File::open(path).ok()?.take(2 * NOTE_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn cut(text: &str, bytes_max: usize) -> &str {
@@ -199,5 +211,16 @@ mod tests {
         let texts: Vec<String> =
             notes(&root.join("sub"), Some(root)).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["outer", "inner"]);
+    }
+
+    #[test]
+    fn a_note_that_is_no_file_or_has_no_end_holds_up_no_start() {
+        let folder = tempfile::tempdir().unwrap();
+        // Reading it would never end.
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("AGENTS.md")).unwrap();
+        let long = std::fs::File::create(folder.path().join("CLAUDE.md")).unwrap();
+        long.set_len(1 << 40).unwrap();
+        let found = notes(folder.path(), None);
+        assert_eq!(found.iter().map(|(_, text)| text.len()).collect::<Vec<_>>(), [NOTE_BYTES_MAX]);
     }
 }
