@@ -139,28 +139,71 @@ fn means(arg: &str, option: &str) -> bool {
     name.len() > 2 && option.starts_with(name)
 }
 
-/// Rough pieces of a command line, for rules that forbid: split at everything that could begin a command,
-/// quotes ignored. Finds too much rather than too little.
+/// Rough pieces of a command line, for rules that forbid: split at everything that could begin a command, once as
+/// if quotes did so too and once as if they were not there. Finds too much rather than too little, but no name that
+/// is put together only when the command runs.
 pub(super) fn rough_pieces(line: &str) -> Vec<String> {
-    const WRAPPERS: [&str; 12] =
-        ["sudo", "env", "time", "nohup", "xargs", "command", "exec", "builtin", "eval", "then", "do", "else"];
-    let breaks = [';', '|', '&', '\n', '(', ')', '{', '}', '`', '<', '>', '"', '\''];
+    let line = line.replace("\\\n", "").replace(">&", ">").replace("<&", "<").replace("&>", ">");
+    let line = without_descriptors(&line);
     let mut pieces = Vec::new();
-    for piece in line.split(breaks) {
-        let words: Vec<&str> = piece.split_whitespace().collect();
-        let mut rest = words.as_slice();
-        while let Some((first, behind)) = rest.split_first() {
-            // Assignments, and programs that run another.
-            let is_before = first.contains('=') || first.starts_with('-') || WRAPPERS.contains(first);
-            pieces.push(rest.join(" "));
-            if !is_before {
-                break;
-            }
-            rest = behind;
+    for piece in line.split(|letter| BREAKS.contains(&letter) || QUOTES.contains(&letter)) {
+        rough_commands(piece, &mut pieces);
+    }
+    for piece in line.replace(QUOTES, "").split(BREAKS) {
+        rough_commands(piece, &mut pieces);
+    }
+    pieces
+}
+
+const BREAKS: [char; 9] = [';', '|', '&', '\n', '(', ')', '{', '}', '`'];
+const QUOTES: [char; 3] = ['"', '\'', '\\'];
+/// What may stand before a command, and programs that run another.
+const WRAPPERS: [&str; 27] = [
+    "!", "builtin", "chroot", "command", "do", "doas", "elif", "else", "env", "eval", "exec", "if", "ionice",
+    "nice", "nohup", "setsid", "stdbuf", "sudo", "then", "time", "timeout", "trap", "unbuffer", "until",
+    "watch", "while", "xargs",
+];
+
+/// Makes each redirection a lone `>` and takes away the number before it.
+fn without_descriptors(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for letter in line.chars() {
+        if !matches!(letter, '<' | '>') {
+            out.push(letter);
+            continue;
+        }
+        let before = out.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        if before.is_empty() || before.ends_with(char::is_whitespace) {
+            out.truncate(before.len());
+        }
+        out.push_str(" > ");
+    }
+    out
+}
+
+fn rough_commands(piece: &str, pieces: &mut Vec<String>) {
+    let mut words = Vec::new();
+    let mut all = piece.split_whitespace();
+    while let Some(word) = all.next() {
+        match word {
+            // With the file's name; `>>` has come to two of them.
+            ">" => drop(all.by_ref().find(|word| *word != ">")),
+            word => words.push(word),
         }
     }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
+    let mut is_wrapped = false;
+    for (i, word) in words.iter().enumerate() {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        pieces.push(words[i..].join(" "));
+        if name != *word {
+            pieces.push([&[name], &words[i + 1..]].concat().join(" "));
+        }
+        // What of its words a wrapper takes for itself is not known here.
+        is_wrapped |= WRAPPERS.contains(&name);
+        if !is_wrapped && !word.contains('=') && !word.starts_with('-') {
+            break;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -270,6 +313,16 @@ mod tests {
             "if a; then git push origin; fi",
             "bash -c 'git push origin'",
             "echo `git push origin`",
+            "g\"\"it pu'sh' origin > log",
+            "\\git push origin &",
+            "git \\\n push origin 2>&1",
+            "/usr/bin/git push origin",
+            "if git push origin; then b; fi",
+            "timeout -k 1 5 git push origin",
+            "echo origin | xargs -n 1 git push origin",
+            "2>&1 git push origin",
+            "> log git push origin",
+            "git push >> log origin",
         ] {
             assert!(rough_pieces(line).iter().any(|piece| piece == "git push origin"), "{line}");
         }
