@@ -3,6 +3,7 @@
 //! Order: a rule that denies, a rule that asks, a rule that allows, the mode. A rule on commands allows a
 //! compound only if it holds for every simple command in it, and denies if it holds for any piece.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use yaoki_core::step::Judgement;
@@ -27,7 +28,15 @@ pub enum Subject {
 /// Judges calls. Asked again before each run that was judged before another effect.
 pub trait PermissionPolicy: Send + Sync {
     fn judge(&self, tool: &str, subject: &Subject) -> Judgement;
+
+    /// Whether this is denied whatever else was allowed. A search passes over files that are forbidden.
+    fn forbids(&self, tool: &str, subject: &Subject) -> bool {
+        matches!(self.judge(tool, subject), Judgement::Deny { .. })
+    }
 }
+
+/// Folders whose files decide what runs unasked another time: hooks and settings.
+const GUARDED: [&str; 3] = [".git", ".yaoki", ".claude"];
 
 /// Mode and rules, in the words of Claude Code's settings.
 #[derive(Debug, Clone)]
@@ -72,10 +81,26 @@ impl RuleSet {
         self
     }
 
-    fn is_inside(&self, path: &Path) -> bool {
+    fn may_read(&self, path: &Path) -> bool {
         // A link inside may lead outside.
         let real = super::paths::resolved(path);
         real.starts_with(&self.cwd) || self.also_inside.iter().any(|folder| real.starts_with(folder))
+    }
+
+    fn may_edit(&self, path: &Path) -> bool {
+        let real = super::paths::resolved(path);
+        let is_guarded = |name: &OsStr| GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded));
+        real.strip_prefix(&self.cwd).is_ok_and(|below| !below.iter().any(is_guarded))
+    }
+
+    /// Plan mode holds against rules that allow too.
+    fn is_against_the_plan(&self, subject: &Subject) -> bool {
+        self.mode == PermissionMode::Plan
+            && match subject {
+                Subject::Session | Subject::Reads(_) => false,
+                Subject::Edits(_) => true,
+                Subject::Command(line) => !commands::only_reads(line),
+            }
     }
 
     fn mode_allows(&self, subject: &Subject) -> bool {
@@ -83,8 +108,8 @@ impl RuleSet {
         match (self.mode, subject) {
             (BypassPermissions, _) => true,
             (_, Subject::Session) => true,
-            (_, Subject::Reads(path)) => self.is_inside(path),
-            (AcceptEdits, Subject::Edits(path)) => self.is_inside(path),
+            (_, Subject::Reads(path)) => self.may_read(path),
+            (AcceptEdits, Subject::Edits(path)) => self.may_edit(path),
             (Default | DontAsk | Plan, Subject::Edits(_)) => false,
             (Default | DontAsk | Plan | AcceptEdits, Subject::Command(_)) => false,
         }
@@ -105,6 +130,9 @@ impl PermissionPolicy for RuleSet {
         {
             return self.asked(tool);
         }
+        if self.is_against_the_plan(subject) {
+            return self.asked(tool);
+        }
         if self.rules_allow(tool, subject) {
             return rule("rule");
         }
@@ -112,6 +140,10 @@ impl PermissionPolicy for RuleSet {
             return rule("mode");
         }
         self.asked(tool)
+    }
+
+    fn forbids(&self, tool: &str, subject: &Subject) -> bool {
+        self.deny.iter().any(|rule| rule.touches(tool, subject))
     }
 }
 
@@ -143,7 +175,7 @@ impl RuleSet {
                     })
             }
             Subject::Session | Subject::Reads(_) | Subject::Edits(_) => {
-                self.allow.iter().any(|rule| rule.touches(tool, subject))
+                self.allow.iter().any(|rule| rule.covers(tool, subject))
             }
         }
     }
@@ -228,6 +260,61 @@ mod tests {
             ("Grep", Subject::Reads("/etc/hosts".into()), "deny by rule"),
         ] {
             assert_eq!(verdict(&rules, tool, subject.clone()), want, "{tool} {subject:?}");
+        }
+    }
+
+    #[test]
+    fn edits_that_would_lead_to_more_than_edits_are_asked_about() {
+        let rules = rules(PermissionMode::AcceptEdits, &[], &[]).with_folder("/session");
+        for (path, want) in [
+            ("/srv/here/src/a", "allow by mode"),
+            ("/srv/here/.github/a", "allow by mode"),
+            ("/srv/here/.git/hooks/pre-commit", "ask"),
+            ("/srv/here/sub/.GIT/config", "ask"),
+            ("/srv/here/.yaoki/settings.json", "ask"),
+            ("/session/log.jsonl", "ask"),
+        ] {
+            assert_eq!(verdict(&rules, "Write", Subject::Edits(path.into())), want, "{path}");
+        }
+        assert_eq!(verdict(&rules, "Read", Subject::Reads("/session/output/a".into())), "allow by mode");
+    }
+
+    #[test]
+    fn a_plan_changes_nothing_whatever_the_rules_allow() {
+        let rules = rules(PermissionMode::Plan, &["Bash", "Edit"], &[]);
+        for (tool, subject, want) in [
+            ("Edit", Subject::Edits("/srv/here/a".into()), "deny by mode"),
+            ("Bash", Subject::Command("git status; rm a".to_owned()), "deny by mode"),
+            ("Bash", Subject::Command("git status".to_owned()), "allow by rule"),
+            ("Read", Subject::Reads("/srv/here/a".into()), "allow by mode"),
+        ] {
+            assert_eq!(verdict(&rules, tool, subject.clone()), want, "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn a_rule_allows_where_a_path_leads_and_denies_by_its_name_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (dir.path().join("here"), dir.path().join("there"));
+        std::fs::create_dir_all(&there).unwrap();
+        std::fs::create_dir_all(here.join("src")).unwrap();
+        std::os::unix::fs::symlink(&there, here.join("src/out")).unwrap();
+        std::os::unix::fs::symlink(&here, dir.path().join("link")).unwrap();
+        let absolute = format!("Edit(/{}/*)", dir.path().join("link").display());
+        for (rule, path, want) in [
+            ("Edit(src/**)", "here/src/a", "allow by rule"),
+            ("Edit(src/**)", "link/src/a", "allow by rule"),
+            ("Edit(src/**)", "here/src/out/a", "ask"),
+            (absolute.as_str(), "link/a", "allow by rule"),
+            (absolute.as_str(), "here/a", "allow by rule"),
+        ] {
+            let of = |allow: &[String], deny: &[String]| {
+                RuleSet::new(PermissionMode::Default, &here).with_rules(allow, &[], deny).unwrap()
+            };
+            let subject = || Subject::Edits(dir.path().join(path));
+            assert_eq!(verdict(&of(&[rule.to_owned()], &[]), "Edit", subject()), want, "{rule} {path}");
+            let denied = verdict(&of(&[], &[rule.to_owned()]), "Edit", subject());
+            assert_eq!(denied, "deny by rule", "{rule} {path}");
         }
     }
 

@@ -36,7 +36,11 @@ enum Scope {
         text: String,
         is_prefix: bool,
     },
-    Path(GlobMatcher),
+    Path {
+        written: GlobMatcher,
+        /// With the links followed that stand before its first wildcard.
+        real: GlobMatcher,
+    },
 }
 
 impl fmt::Display for Rule {
@@ -62,7 +66,7 @@ impl Rule {
         let scope = match scope {
             None | Some("" | "*") => Scope::All,
             Some(command) if tool == "Bash" => command_scope(command),
-            Some(path) => Scope::Path(path_scope(path, cwd).map_err(|error| wrong(&error.to_string()))?),
+            Some(path) => path_scope(path, cwd).map_err(|error| wrong(&error.to_string()))?,
         };
         Ok(Self { text: text.to_owned(), tool: tool.to_owned(), scope })
     }
@@ -83,8 +87,22 @@ impl Rule {
             && match &self.scope {
                 Scope::All => true,
                 Scope::Command { text, is_prefix } => matches_command(text, *is_prefix, command),
-                Scope::Path(_) => false,
+                Scope::Path { .. } => false,
             }
+    }
+
+    /// Whether it holds for all of what the call does. For a path it is where it leads that counts: a link is made
+    /// sooner than a rule.
+    pub(super) fn covers(&self, tool: &str, subject: &Subject) -> bool {
+        match (subject, &self.scope) {
+            (Subject::Command(_), _) => self.covers_all(tool),
+            (Subject::Session, _) => self.is_about(tool),
+            (Subject::Reads(_) | Subject::Edits(_), Scope::All) => self.is_about(tool),
+            (Subject::Reads(_) | Subject::Edits(_), Scope::Command { .. }) => false,
+            (Subject::Reads(path) | Subject::Edits(path), Scope::Path { real, .. }) => {
+                self.is_about(tool) && real.is_match(super::paths::resolved(path))
+            }
+        }
     }
 
     /// Whether it holds for any part of what the call does.
@@ -101,8 +119,9 @@ impl Rule {
                     && match &self.scope {
                         Scope::All => true,
                         // By its own name, and by where it leads.
-                        Scope::Path(glob) => {
-                            glob.is_match(path) || glob.is_match(super::paths::resolved(path))
+                        Scope::Path { written, real } => {
+                            let leads_to = super::paths::resolved(path);
+                            written.is_match(path) || written.is_match(&leads_to) || real.is_match(&leads_to)
                         }
                         Scope::Command { .. } => false,
                     }
@@ -127,16 +146,28 @@ fn matches_command(text: &str, is_prefix: bool, command: &str) -> bool {
     }
 }
 
-fn path_scope(path: &str, cwd: &Path) -> Result<GlobMatcher, globset::Error> {
-    let full = match path.strip_prefix("//") {
-        Some(absolute) => format!("/{absolute}"),
+fn path_scope(path: &str, cwd: &Path) -> Result<Scope, globset::Error> {
+    let below = |folder: &Path, rest: &str| {
+        let folder = globset::escape(&folder.to_string_lossy());
+        format!("{}/{rest}", folder.trim_end_matches('/'))
+    };
+    let (written, real) = match path.strip_prefix("//") {
+        Some(absolute) => {
+            let plain = absolute.find(['*', '?', '[', '{', '\\']).unwrap_or(absolute.len());
+            let (folder, rest) = absolute[..plain]
+                .rfind('/')
+                .map_or(("", absolute), |cut| (&absolute[..cut], &absolute[cut + 1..]));
+            let folder = Path::new("/").join(folder);
+            (below(&folder, rest), below(&super::paths::resolved(&folder), rest))
+        }
+        // The folder is resolved already; links in it are the project's and widen no rule.
         None => {
-            let base = globset::escape(&cwd.to_string_lossy());
-            let inside = path.trim_start_matches("./").trim_start_matches('/');
-            format!("{}/{inside}", base.trim_end_matches('/'))
+            let full = below(cwd, path.trim_start_matches("./").trim_start_matches('/'));
+            (full.clone(), full)
         }
     };
-    Ok(GlobBuilder::new(&full).literal_separator(true).build()?.compile_matcher())
+    let glob = |full: &str| GlobBuilder::new(full).literal_separator(true).build();
+    Ok(Scope::Path { written: glob(&written)?.compile_matcher(), real: glob(&real)?.compile_matcher() })
 }
 
 #[cfg(test)]
