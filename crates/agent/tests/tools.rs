@@ -462,3 +462,60 @@ fn every_schema_is_one_the_api_takes() {
         assert!(tool.name.chars().all(|letter| letter.is_ascii_alphanumeric()));
     }
 }
+
+#[tokio::test]
+async fn what_a_rule_forbids_to_read_is_found_by_no_search() {
+    let bench = Bench::in_mode(PermissionMode::Default, &["Read(private/**)"]);
+    bench.write("private/key.txt", "needle one");
+    bench.write("open.txt", "needle two");
+    for mode in ["content", "files_with_matches", "count"] {
+        let found = bench.call("Grep", json!({"pattern": "needle", "output_mode": mode})).await;
+        assert!(found.contains("open.txt") && !found.contains("private"), "{mode}: {found}");
+    }
+    assert_eq!(bench.call("Glob", json!({"pattern": "**/*.txt"})).await, "open.txt");
+}
+
+#[tokio::test]
+async fn a_secret_in_a_file_is_neither_shown_by_a_refusal_nor_lost_by_a_change() {
+    const SECRET: &str = "sk-secret-0123456789";
+    let dir = tempfile::tempdir().unwrap();
+    let cwd = dir.path().canonicalize().unwrap();
+    let rules = Arc::new(RuleSet::new(PermissionMode::BypassPermissions, &cwd));
+    let mut env = ToolEnv::new(&cwd, cwd.join(".session"), "/nonexistent/runner", rules);
+    env.secrets = vec![("KEY".to_owned(), SECRET.to_owned())];
+    let bench = Bench { dir, tools: StandardTools::new(env) };
+    bench.write("env", format!("# the key\nkey = {SECRET}\n"));
+    assert_eq!(
+        bench.call("Read", json!({"file_path": "env"})).await,
+        "     1→# the key\n     2→key = [secret:KEY]"
+    );
+
+    let near = json!({"file_path": "env", "old_string": "# the key\nkeys = x", "new_string": "y"});
+    let (_, text) = bench.refusal("Edit", near).await;
+    assert!(text.contains("key = [secret:KEY]") && !text.contains(SECRET), "{text}");
+    for (tool, input) in [
+        ("Edit", json!({"file_path": "env", "old_string": "key = [secret:KEY]", "new_string": "key = 1"})),
+        ("Edit", json!({"file_path": "env", "old_string": "# the", "new_string": "[secret:KEY] is the"})),
+        ("Write", json!({"file_path": "env", "content": "key = [secret:KEY]\n"})),
+        ("Write", json!({"file_path": "new", "content": "key = [secret:KEY]\n"})),
+    ] {
+        let (why, text) = bench.refusal(tool, input).await;
+        assert_eq!(why, Refusal::Precondition);
+        assert!(text.contains("[secret:KEY] is not in the file"), "{text}");
+    }
+    // Where the label itself is the file's text, it is text.
+    bench.write("doc", "shown as [secret:KEY]\n");
+    bench.call("Read", json!({"file_path": "doc"})).await;
+    let edit = json!({"file_path": "doc", "old_string": "as [secret:KEY]", "new_string": "so: [secret:KEY]"});
+    bench.call("Edit", edit).await;
+    assert_eq!(bench.bytes("doc"), b"shown so: [secret:KEY]\n");
+}
+
+#[tokio::test]
+async fn a_look_at_what_is_no_file_any_more_ends() {
+    let bench = Bench::new();
+    let step = bench.step("Write", json!({"file_path": "a", "content": "x"})).await;
+    rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("a"), rustix::fs::Mode::RUSR).unwrap();
+    let found = bench.tools.look(&step, true, &|_| {}, CancellationToken::new()).await;
+    assert!(matches!(found, Finding::Nothing { .. }), "{found:?}");
+}

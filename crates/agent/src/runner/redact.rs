@@ -66,6 +66,12 @@ impl Redactor {
         String::from_utf8_lossy(&clean).into_owned()
     }
 
+    /// The first of the labels that stands in `text`, if any does.
+    pub fn label_in(&self, text: &str) -> Option<&str> {
+        let labels = self.secrets.iter().filter_map(|secret| std::str::from_utf8(&secret.label).ok());
+        labels.into_iter().find(|label| text.contains(label))
+    }
+
     /// Replaces every secret that begins before `end`. Returns the text up to the end of the last one, and
     /// where that is.
     fn replace_until(&self, text: &[u8], end: usize) -> (Vec<u8>, usize) {

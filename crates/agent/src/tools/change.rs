@@ -137,17 +137,29 @@ pub(super) fn check_seen(shared: &Shared, found: &Found, verb: &str) -> Result<(
     }
 }
 
+/// Refuses texts in which a secret's label stands for it: written, the label would take the secret's place.
+pub(super) fn check_labels(shared: &Shared, found: &Found, texts: &[&str]) -> Result<(), String> {
+    let Some(label) = texts.iter().find_map(|text| shared.redactor.label_in(text)) else { return Ok(()) };
+    let is_in_file = |bytes: &Vec<u8>| memchr::memmem::find(bytes, label.as_bytes()).is_some();
+    if found.bytes.as_ref().is_some_and(is_in_file) {
+        return Ok(());
+    }
+    Err(format!(
+        "{label} is not in the file: it is shown in place of a secret, and writing it would lose the secret. \
+         Leave the text around it alone, or change it with a command that does not name the secret."
+    ))
+}
+
 /// Writes `new` in place of what was found, checks it, and tells what is true now with `text`.
 ///
 /// Errors: nothing was changed.
 pub(super) fn apply(shared: &Shared, found: &Found, new: &[u8], text: String) -> Result<Done, String> {
-    let complain = |error: io::Error| system_error(&error, &found.real);
     let expect = match &found.bytes {
         Some(bytes) => Expect::Hash(Hash::of(bytes)),
         None => Expect::Missing,
     };
     if let (None, Some(folder)) = (&found.bytes, found.real.parent()) {
-        fs::create_dir_all(folder).map_err(|error| system_error(&error, folder))?;
+        create_folders(folder).map_err(|error| system_error(&error, folder))?;
     }
     let options = ReplaceOptions { expect, mode: None, create_folders: false };
     let mut trouble = match replace_file(&RealDisk, &found.real, new, options) {
@@ -157,9 +169,16 @@ pub(super) fn apply(shared: &Shared, found: &Found, new: &[u8], text: String) ->
         }
         Err(error) => return Err(replace_error(&error)),
     };
-    let hash = hash_of(&fs::read(&found.real).map_err(complain)?);
-    if hash != hash_of(new) {
-        let real = found.real.display();
+    let wanted = hash_of(new);
+    let real = found.real.display();
+    let hash = match fs::read(&found.real) {
+        Ok(bytes) => hash_of(&bytes),
+        Err(error) => {
+            trouble = Some(format!("Error: {real} was written, but cannot be read back: {error}"));
+            wanted.clone()
+        }
+    };
+    if hash != wanted {
         trouble = Some(format!(
             "Error: {real} was written, but reading it back gives other bytes: someone else writes to it too"
         ));
@@ -170,6 +189,18 @@ pub(super) fn apply(shared: &Shared, found: &Found, new: &[u8], text: String) ->
         None => Done { status: OutcomeStatus::Success, result: CallResult::ok(text), post },
         Some(error) => Done { status: OutcomeStatus::FailedPartial, result: call_error(error), post },
     })
+}
+
+/// Creates a folder with those above it, as durable as the file that is to stand in it.
+fn create_folders(folder: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
+    fs::create_dir_all(folder)?;
+    for made in missing {
+        if let Some(above) = made.parent() {
+            fs::File::open(above)?.sync_all()?;
+        }
+    }
+    Ok(())
 }
 
 fn replace_error(error: &ReplaceError) -> String {
@@ -194,10 +225,15 @@ pub(super) fn look(shared: &Shared, run: &RunStep) -> Finding {
         return Finding::Nothing { why: "what was there before is not recorded".to_owned() };
     };
     let path = PathBuf::from(&before.path);
-    let now = match fs::read(&path) {
-        Ok(bytes) => Some(hash_of(&bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Finding::Nothing { why: system_error(&error, &path) },
+    // As when it was made: what is no file by now, or too large, is neither and is not read.
+    let now = match Found::at(&path) {
+        Ok(found) if found.real == path => found.hash(),
+        Ok(found) => {
+            return Finding::Nothing {
+                why: format!("{} leads to {} now", path.display(), found.real.display()),
+            };
+        }
+        Err(why) => return Finding::Nothing { why },
     };
     if now.as_ref() == Some(&before.expect_post) {
         shared.seen.note(&path, &before.expect_post);

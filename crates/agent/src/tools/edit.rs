@@ -65,6 +65,7 @@ pub(super) fn shape(shared: &Shared, mut input: Input) -> Shaped {
 pub(super) fn save(shared: &Shared, input: &Input) -> Result<Before, String> {
     let found = Found::at(input.file_path.as_ref())?;
     change::check_seen(shared, &found, "editing")?;
+    change::check_labels(shared, &found, &[&input.old_string, &input.new_string])?;
     let edited = edit(&found, input)?;
     found.before(shared, &edited.bytes)
 }

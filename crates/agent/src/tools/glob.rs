@@ -61,7 +61,9 @@ pub(super) fn run(shared: &Shared, step: &RunStep, stop: &CancellationToken) -> 
     let glob = anchored_glob(&input.pattern)?;
     let mut found = Vec::new();
     let cut_short = walk::files(&base, Filter { glob: Some(glob), types: None }, stop, |path| {
-        found.push(path.to_owned());
+        if !shared.is_forbidden("Glob", path) {
+            found.push(path.to_owned());
+        }
         found.len() < FOUND_MAX
     })?;
     walk::by_age(&mut found);

@@ -103,6 +103,9 @@ pub(super) fn run(shared: &Shared, step: &RunStep, stop: &CancellationToken) -> 
     let entries_max = input.head_limit.unwrap_or(ENTRIES_MAX).min(ENTRIES_MAX);
     let mut hits = Hits::new(&input, &shared.env.cwd, entries_max);
     let cut_short = walk::files(&base, filter, stop, |path| {
+        if shared.is_forbidden("Grep", path) {
+            return true;
+        }
         hits.enter(path);
         // A file that cannot be read is passed over, as ripgrep does.
         let _ = searcher.search_path(&matcher, path, &mut hits);

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -213,6 +213,11 @@ impl Shared {
         })
     }
 
+    /// Whether a rule forbids a tool to read this file, which was come upon below one that it may read.
+    fn is_forbidden(&self, tool: &str, path: &Path) -> bool {
+        self.env.permission.forbids(tool, &Subject::Reads(path.to_owned()))
+    }
+
     /// Takes secrets out of what a model and the log will see.
     fn redact(&self, result: &mut CallResult) {
         for part in &mut result.parts {
@@ -290,13 +295,18 @@ impl Executor for StandardTools {
         let (shared, owned) = (self.shared.clone(), call.clone());
         Box::pin(async move {
             let prepared = tokio::task::spawn_blocking(move || shared.prepare(&owned)).await;
-            prepared.unwrap_or_else(|error| {
+            let mut verdict = prepared.unwrap_or_else(|error| {
                 let text = match error.try_into_panic() {
                     Ok(panic) => format!("Error: {} failed: {}", call.tool, panic_words(panic.as_ref())),
                     Err(error) => format!("Error: {} could not be prepared: {error}", call.tool),
                 };
                 refused(Refusal::Precondition, call.tool.clone(), text)
-            })
+            });
+            // A refusal may show what stands in a file.
+            if let PrepareVerdict::Refused { result, .. } = &mut verdict {
+                self.shared.redact(result);
+            }
+            verdict
         })
     }
 

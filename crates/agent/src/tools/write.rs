@@ -40,6 +40,7 @@ pub(super) fn shape(shared: &Shared, mut input: Input) -> Shaped {
 pub(super) fn save(shared: &Shared, input: &Input) -> Result<Before, String> {
     let found = Found::at(input.file_path.as_ref())?;
     change::check_seen(shared, &found, "writing to")?;
+    change::check_labels(shared, &found, &[&input.content])?;
     found.before(shared, &new_bytes(&found, &input.content))
 }
 
