@@ -41,6 +41,8 @@ pub(crate) struct Drive {
     pub interrupts: Arc<Notify>,
     /// The log took no records once; since then machine and log do not number alike, and nothing more is written.
     pub is_lost: bool,
+    /// Set while [`Self::run`] runs: if it is set before, the last one was dropped on its way.
+    is_running: bool,
     /// Outcomes written but not durable yet: what was kept for them may go after the next barrier.
     forgettable: Vec<(u64, OpId)>,
 }
@@ -87,7 +89,8 @@ struct Held {
 impl Drive {
     pub fn new(turn: Turn, journal: Journal, hands: Arc<Hands>, opened: Instant) -> Self {
         let interrupts = Arc::new(Notify::new());
-        Self { turn, journal, hands, opened, interrupts, is_lost: false, forgettable: Vec::new() }
+        let (is_lost, is_running, forgettable) = Default::default();
+        Self { turn, journal, hands, opened, interrupts, is_lost, is_running, forgettable }
     }
 
     pub fn now(&self) -> Now {
@@ -99,7 +102,21 @@ impl Drive {
     }
 
     /// Feeds one input and runs until the turn has ended. `None` if no turn was open after it.
+    ///
+    /// After one that was dropped nothing goes on: its performers are gone, and the machine waits for them.
     pub async fn run(&mut self, input: Input, on: &mut (dyn FnMut(&Event) + Send)) -> Option<TurnSummary> {
+        if std::mem::replace(&mut self.is_running, true) && !self.is_lost {
+            self.is_lost = true;
+            let error = "a turn was abandoned while it ran; open the session again".to_owned();
+            self.turn.next(Input::StorageFailed { error }, self.now());
+            self.turn.drain();
+        }
+        let ended = self.run_on(input, on).await;
+        self.is_running = false;
+        ended
+    }
+
+    async fn run_on(&mut self, input: Input, on: &mut (dyn FnMut(&Event) + Send)) -> Option<TurnSummary> {
         let (words, mut heard) = mpsc::unbounded_channel();
         let mut open = Open { performers: FuturesUnordered::new(), tokens: BTreeMap::new(), words };
         let mut show = Show { on, held: VecDeque::new(), ended: None };

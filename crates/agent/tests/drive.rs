@@ -25,12 +25,12 @@ use yaoki::wire::transport::{HttpAnswer, HttpAsk, Transport, TransportError};
 use yaoki::world::World;
 use yaoki::{Agent, Config, Durability, Nobody, PermissionMode, Ports};
 
-/// Turns that end before their first request: nothing here is ever asked.
+/// A model that never answers, and tools that nobody asks for.
 struct Unused;
 
 impl Transport for Unused {
     fn send(&self, _: HttpAsk) -> BoxFuture<'_, Result<HttpAnswer, TransportError>> {
-        unreachable!("no turn has a round")
+        Box::pin(std::future::pending())
     }
 }
 
@@ -102,6 +102,10 @@ fn config() -> Config {
 }
 
 async fn agent_on(disk: &MemDisk) -> Agent {
+    agent_with(config(), disk).await
+}
+
+async fn agent_with(config: Config, disk: &MemDisk) -> Agent {
     let ports = Ports {
         disk: Arc::new(disk.clone()),
         transport: Arc::new(Unused),
@@ -109,7 +113,7 @@ async fn agent_on(disk: &MemDisk) -> Agent {
         world: Arc::new(Slow),
         executor: Box::new(|_, _| Arc::new(Unused)),
     };
-    Agent::create(config(), ports).await.unwrap()
+    Agent::create(config, ports).await.unwrap()
 }
 
 async fn prompt(agent: &mut Agent) -> TurnSummary {
@@ -139,6 +143,15 @@ async fn every_prompt_after_the_log_is_lost_is_answered_with_the_reason() {
         let _ = agent.close();
         assert!(!written(&disk), "{op:?}");
     }
+}
+
+#[tokio::test]
+async fn a_prompt_after_an_abandoned_turn_does_not_wait_for_it() {
+    let disk = MemDisk::new();
+    let mut agent = agent_with(Config { max_turns: None, ..config() }, &disk).await;
+    assert_eq!(agent.prompt(vec![Part::text("hello")], &mut |_| {}).now_or_never(), None);
+    let summary = prompt(&mut agent).now_or_never().unwrap();
+    assert_eq!(summary.reason, TerminalReason::StorageFailed);
 }
 
 #[tokio::test]
