@@ -103,7 +103,11 @@ pub(super) async fn run(
     if !input.run_in_background {
         return settled(shared, step, running.follow(progress, &cancel).await);
     }
-    match running.ready().await {
+    let ready = tokio::select! {
+        ready = running.ready() => ready,
+        () = cancel.cancelled() => return settled(shared, step, running.follow(progress, &cancel).await),
+    };
+    match ready {
         Ok(()) => detached(step, "is running in the background"),
         Err(ending) => settled(shared, step, ending),
     }
