@@ -159,7 +159,7 @@ fn missing(found: &Found) -> String {
 }
 
 fn not_found(bytes: &[u8], wanted: &str) -> String {
-    let tried: Vec<&str> = Form::ALL.into_iter().map(Form::words).collect();
+    let tried: Vec<&str> = matching::forms_for(bytes).iter().map(|form| form.words()).collect();
     let mut text = format!(
         "String to replace not found in file (0 matches). Tried: {}.\nString: {}",
         tried.join("; "),
@@ -286,6 +286,15 @@ mod tests {
         assert!(
             check(b"qqq", "let it be so", "x", false).unwrap_err().contains("Nothing in the file is near")
         );
+    }
+
+    #[test]
+    fn a_very_large_file_is_only_looked_through_for_the_exact_text() {
+        let mut file = vec![b'\n'; 9 << 20];
+        file.extend_from_slice("a “b” c".as_bytes());
+        let error = check(&file, "a \"b\" c", "x", false).unwrap_err();
+        assert!(error.contains("Tried: exact text.\n"), "{error}");
+        assert!(check(&file, "a “b” c", "x", false).unwrap().ends_with(b"\nx"));
     }
 
     #[test]

@@ -44,9 +44,17 @@ impl Form {
     }
 }
 
+/// Only the exact text is looked for in a larger file: the maps of places take seventeen times its size.
+const FORGIVING_BYTES_MAX: usize = 8 << 20;
+
+/// The forms that are tried on a file.
+pub(super) fn forms_for(bytes: &[u8]) -> &'static [Form] {
+    if bytes.len() > FORGIVING_BYTES_MAX { &Form::ALL[..1] } else { &Form::ALL }
+}
+
 /// Where `wanted` stands in `bytes`, in the first form in which it stands anywhere; never overlapping.
 pub(super) fn find(bytes: &[u8], wanted: &[u8]) -> Option<(Form, Vec<Range<usize>>)> {
-    Form::ALL.into_iter().find_map(|form| {
+    forms_for(bytes).iter().find_map(|&form| {
         let places = find_in(form, bytes, wanted);
         (!places.is_empty()).then_some((form, places))
     })
