@@ -84,6 +84,14 @@ fn end_word(word: &mut Option<String>, commands: &mut [Words]) {
     }
 }
 
+/// One simple command as a rule is compared with it: a word that only quotes hold together keeps them, so that it
+/// passes for no two.
+pub(super) fn to_line(words: &Words) -> String {
+    let is_held = |word: &String| word.is_empty() || word.contains(char::is_whitespace);
+    let shown = |word: &String| if is_held(word) { format!("'{word}'") } else { word.clone() };
+    words.iter().map(shown).collect::<Vec<String>>().join(" ")
+}
+
 /// Not an assignment and not a word of the grammar.
 fn is_simple(words: &[String]) -> bool {
     const GRAMMAR: [&str; 20] = [

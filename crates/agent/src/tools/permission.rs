@@ -166,10 +166,11 @@ impl RuleSet {
     fn rules_allow(&self, tool: &str, subject: &Subject) -> bool {
         match subject {
             Subject::Command(line) => {
-                self.allow.iter().any(|rule| rule.covers_all(tool))
+                // A whole line that a rule gives word for word needs no taking apart.
+                self.allow.iter().any(|rule| rule.covers_all(tool) || rule.is_line(tool, line.trim()))
                     || commands::simple_commands(line).is_some_and(|commands| {
                         let holds = |words: &Vec<String>| {
-                            self.allow.iter().any(|rule| rule.covers_command(tool, &words.join(" ")))
+                            self.allow.iter().any(|rule| rule.covers_command(tool, &commands::to_line(words)))
                         };
                         commands.iter().all(holds)
                     })
@@ -227,8 +228,13 @@ mod tests {
 
     #[test]
     fn a_rule_allows_a_compound_only_if_it_holds_for_every_part() {
-        let rules = rules(PermissionMode::Default, &["Bash(git push:*)", "Bash(ls)"], &[]);
+        let allow = ["Bash(git push:*)", "Bash(ls)", "Bash(make \"a b\" > log)"];
+        let rules = rules(PermissionMode::Default, &allow, &[]);
         for (line, want) in [
+            ("make \"a b\" > log", "allow by rule"),
+            ("make \"a b\" > log2", "ask"),
+            ("git \"push origin\"", "ask"),
+            ("git push \"a b\"", "allow by rule"),
             ("git push", "allow by rule"),
             ("git push origin main", "allow by rule"),
             ("git push && ls", "allow by rule"),

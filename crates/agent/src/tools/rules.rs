@@ -91,6 +91,12 @@ impl Rule {
             }
     }
 
+    /// Whether it names this very command line.
+    pub(super) fn is_line(&self, tool: &str, line: &str) -> bool {
+        let is_named = matches!(&self.scope, Scope::Command { text, is_prefix: false } if text == line);
+        is_named && self.is_about(tool)
+    }
+
     /// Whether it holds for all of what the call does. For a path it is where it leads that counts: a link is made
     /// sooner than a rule.
     pub(super) fn covers(&self, tool: &str, subject: &Subject) -> bool {
