@@ -58,9 +58,9 @@ pub enum PermissionMode {
     /// Reads run; edits and commands ask.
     #[default]
     Default,
-    /// Edits inside the working folder run too.
+    /// Edits inside the working folder run too, but for hooks and settings (`.git`, `.yaoki`, `.claude`).
     AcceptEdits,
-    /// Nothing is changed.
+    /// Nothing is changed, whatever rules allow.
     Plan,
     /// Nothing is asked.
     BypassPermissions,

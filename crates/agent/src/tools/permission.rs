@@ -91,6 +91,8 @@ impl RuleSet {
         let real = super::paths::resolved(path);
         let is_guarded = |name: &OsStr| GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded));
         real.strip_prefix(&self.cwd).is_ok_and(|below| !below.iter().any(is_guarded))
+            // Those are for reading only, wherever they are.
+            && !self.also_inside.iter().any(|folder| real.starts_with(folder))
     }
 
     /// Plan mode holds against rules that allow too.
@@ -271,7 +273,8 @@ mod tests {
 
     #[test]
     fn edits_that_would_lead_to_more_than_edits_are_asked_about() {
-        let rules = rules(PermissionMode::AcceptEdits, &[], &[]).with_folder("/session");
+        let rules = rules(PermissionMode::AcceptEdits, &[], &[]);
+        let rules = rules.with_folder("/session").with_folder("/srv/here/state/session");
         for (path, want) in [
             ("/srv/here/src/a", "allow by mode"),
             ("/srv/here/.github/a", "allow by mode"),
@@ -279,6 +282,7 @@ mod tests {
             ("/srv/here/sub/.GIT/config", "ask"),
             ("/srv/here/.yaoki/settings.json", "ask"),
             ("/session/log.jsonl", "ask"),
+            ("/srv/here/state/session/log.jsonl", "ask"),
         ] {
             assert_eq!(verdict(&rules, "Write", Subject::Edits(path.into())), want, "{path}");
         }
