@@ -276,6 +276,7 @@ pub fn state(folder: &RunFolder, same_boot: bool) -> State {
 pub async fn attach(folder: &RunFolder, progress: Progress<'_>, stop: &CancellationToken) -> State {
     let mut pause = LOOK_FIRST;
     let mut heard = 0;
+    let mut live = Live::default();
     let mut give_up = None;
     loop {
         let now = state(folder, true);
@@ -283,7 +284,7 @@ pub async fn attach(folder: &RunFolder, progress: Progress<'_>, stop: &Cancellat
             && !piece.bytes.is_empty()
         {
             heard = piece.next;
-            progress(String::from_utf8_lossy(&piece.bytes).into_owned());
+            live.tell(&piece.bytes, progress);
         }
         if now != State::Running {
             return now;
@@ -333,6 +334,27 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attached_onlooker_hears_whole_characters_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = RunFolder::new(dir.path());
+        let held = Mutex::new(Some(folder.claim("ran\n").unwrap()));
+        // The first look ends within a character.
+        let text = format!("a{}", "é".repeat(10 << 10));
+        std::fs::write(folder.out(), &text).unwrap();
+        let heard = Mutex::new(String::new());
+        let progress = |piece: String| {
+            let mut heard = heard.lock().unwrap();
+            heard.push_str(&piece);
+            if heard.len() >= text.len() {
+                held.lock().unwrap().take();
+            }
+        };
+        let state = attach(&folder, &progress, &CancellationToken::new()).await;
+        assert!(matches!(state, State::Died { .. }), "{state:?}");
+        assert!(*heard.lock().unwrap() == text);
+    }
 
     #[test]
     fn onlookers_hear_whole_characters_and_not_without_end() {
