@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use yaoki_core::event::{Event, TurnSummary};
 use yaoki_core::ids::SessionId;
 use yaoki_core::message::{Part, Usage, visible_text};
-use yaoki_core::record::{ContextSet, Header, Notice, Opened, Record, RecordError, Repaired, Switched};
+use yaoki_core::record::{ContextSet, Gap, Header, Notice, Opened, Record, RecordError, Repaired, Switched};
 use yaoki_core::state::OpPhase;
 use yaoki_core::step::{Input, Now};
 use yaoki_core::terminal::TerminalReason;
@@ -175,7 +175,6 @@ impl Agent {
         let mut outcomes = Vec::new();
         let mut served = Vec::new();
         let mut notices = opened.found.notices();
-        let mut is_whole = opened.found.gaps.is_empty();
         for line in &opened.lines {
             let (place, record) = match to_record(line, &blobs) {
                 Ok(Some(found)) => found,
@@ -186,11 +185,16 @@ impl Agent {
                 Err(LineError::Record(error)) => return Err(error.into()),
                 Err(error @ LineError::Body { .. }) => {
                     notices.push(crate::error_chain(&error));
-                    is_whole = false;
-                    turn.skip(place_of(line));
+                    // As if the line itself were damaged, so that whoever reads the log comes to the same state.
+                    let gap = Gap { seq_from: line.seq, seq_to: line.seq };
+                    turn.replay(place_of(line), &gap.into());
                     continue;
                 }
             };
+            if yaoki_core::mutant!("agent-budgets-not-replayed") && matches!(record, Record::Budget(_)) {
+                turn.skip(place);
+                continue;
+            }
             turn.replay(place, &record);
             match record {
                 Record::Outcome(outcome) => outcomes.extend(outcome.post.map(|post| (outcome.op, post))),
@@ -201,9 +205,6 @@ impl Agent {
             }
         }
         served.dedup();
-        if !is_whole {
-            turn.distrust();
-        }
         let mut agent = Agent::seated(config, ports, seat, opened.log, turn, opened_at);
         for (op, post) in outcomes {
             if let Some(op) = agent.drive.turn.state().ops.get(&op) {

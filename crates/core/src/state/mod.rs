@@ -258,7 +258,7 @@ impl State {
     }
 
     /// Records are gone here. What was not settled before may have started, and ended, in them.
-    pub(crate) fn gapped(&mut self) {
+    fn gapped(&mut self) {
         for op in self.ops.values_mut().filter(|op| op.phase.is_open()) {
             op.phase = OpPhase::Started;
             op.is_doubtful = true;

@@ -126,12 +126,6 @@ impl Turn {
         self.write(record);
     }
 
-    /// Part of the log is missing: what is open may have started, and what looks as if it never ran may only have
-    /// lost its traces. Where a `gap` record stands for what is missing, its replay does the same.
-    pub fn distrust(&mut self) {
-        self.state.gapped();
-    }
-
     /// Whether a turn has begun and not ended. Once the log is lost there is none: nothing goes on.
     pub fn has_open_turn(&self) -> bool {
         self.state.turn.is_some() && !self.is_dead
