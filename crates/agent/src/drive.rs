@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use yaoki_core::event::{Event, TurnSummary};
 use yaoki_core::ids::OpId;
+use yaoki_core::mutant;
 use yaoki_core::record::Record;
 use yaoki_core::step::{Delta, Input, Now, RunStep, Step, StepId};
 use yaoki_core::turn::{Told, Turn};
@@ -151,7 +152,7 @@ impl Drive {
                 Some((id, input)) = open.performers.next() => {
                     open.tokens.remove(&id);
                     // What it said before it ended comes before its end.
-                    while let Ok(word) = heard.try_recv() {
+                    while !mutant!("agent-last-words-lost") && let Ok(word) = heard.try_recv() {
                         self.hear(word, &mut show);
                     }
                     if let Some(input) = input {
@@ -171,8 +172,12 @@ impl Drive {
             show.lost(out.events);
             return false;
         }
-        if let Err(error) = self.journal.write(&out.records, out.ms, out.barrier) {
+        let barrier = out.barrier && !mutant!("agent-barrier-not-passed-on");
+        if let Err(error) = self.journal.write(&out.records, out.ms, barrier) {
             self.is_lost = true;
+            if mutant!("agent-steps-without-records") {
+                out.steps.into_iter().for_each(|step| self.start(step, open));
+            }
             let error = crate::error_chain(&error);
             self.turn.next(Input::StorageFailed { error }, self.now());
             let last = self.turn.drain();
@@ -189,8 +194,12 @@ impl Drive {
         );
         self.remember_outcomes(&out.records);
         self.forget_durable();
+        let claimable = match mutant!("agent-claims-before-sync") {
+            true => self.journal.last_seq(),
+            false => self.journal.durable(),
+        };
         show.take(out.events, self.journal.last_seq());
-        show.release(self.journal.durable());
+        show.release(claimable);
         for step in out.steps {
             self.start(step, open);
         }
@@ -223,10 +232,11 @@ impl Drive {
         let durable = self.journal.durable();
         let executor = &self.hands.executor;
         self.forgettable.retain(|(seq, op)| {
-            if *seq <= durable {
+            let may_go = *seq <= durable || mutant!("agent-forgets-before-sync");
+            if may_go {
                 executor.forget(*op);
             }
-            *seq > durable
+            !may_go
         });
     }
 
@@ -266,8 +276,11 @@ impl Drive {
                         // The loop may be gone already, in which case nobody is left to show it to.
                         let _ = words.send(Word::Delta { request, attempt: number, delta });
                     };
-                    let end =
+                    let mut end =
                         attempt(hands.transport.as_ref(), &hands.encoder, what, &mut hear, &token).await;
+                    if mutant!("agent-sends-again-by-itself") && end.result.is_err() {
+                        end = attempt(hands.transport.as_ref(), &hands.encoder, what, &mut hear, &token).await;
+                    }
                     (id, Some(Input::AttemptEnded { request, attempt: number, end }))
                 })
             }
@@ -284,6 +297,13 @@ impl Drive {
                 let answer = hands.person.ask(question).await;
                 Input::Answered { op, answer }
             }),
+            Step::Run(run) if mutant!("agent-cancelled-run-is-dropped") => {
+                until_cancelled(id, token, async move {
+                    let progress = say(words, run.op);
+                    let report = hands.executor.run(&run, &progress, CancellationToken::new()).await;
+                    Input::Ran { op: run.op, report }
+                })
+            }
             Step::Run(run) => Box::pin(async move {
                 let progress = say(words, run.op);
                 let report = hands.executor.run(&run, &progress, token).await;

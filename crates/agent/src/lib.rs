@@ -20,6 +20,7 @@ pub mod config;
 mod drive;
 pub mod executor;
 mod journal;
+pub mod mutants;
 pub mod person;
 mod prompt;
 #[cfg(feature = "tools")]

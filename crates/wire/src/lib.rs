@@ -10,6 +10,7 @@ pub mod endpoint;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod models;
+pub mod mutants;
 pub mod provider;
 pub mod sse;
 pub mod transport;

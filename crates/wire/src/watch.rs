@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use yaoki_core::mutant;
 
 use crate::attempt::Limits;
 use crate::transport::{HttpAnswer, TransportError};
@@ -67,7 +68,7 @@ impl Watch {
                 Some(Err(error)) => Err(BodyEnd::Failed(error)),
                 None => Err(BodyEnd::End),
             },
-            () = sleep_until(idle_at.min(content_at)) => {
+            () = sleep_until(idle_at.min(content_at)), if !mutant!("wire-stall-has-no-limit") => {
                 Err(if idle_at <= content_at { BodyEnd::Idle } else { BodyEnd::OnlyPings })
             }
         }

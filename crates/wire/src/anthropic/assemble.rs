@@ -7,7 +7,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use yaoki_core::fault::Cut;
-use yaoki_core::message::{Block, Origin, Reply, StopReason, Usage};
+use yaoki_core::message::{Block, BlockBody, Origin, Reply, StopReason, Usage};
+use yaoki_core::mutant;
 use yaoki_core::step::Delta;
 
 use super::FORMAT;
@@ -156,6 +157,18 @@ impl Assembler {
         }
     }
 
+    /// Returns what there is, whole or not: what a seeded bug takes for a message.
+    #[doc(hidden)]
+    pub fn as_it_is(self) -> Reply {
+        Reply {
+            provider_id: self.provider_id,
+            origin: self.origin,
+            blocks: self.blocks,
+            stop: self.stop.unwrap_or(StopReason::ToolUse),
+            usage: self.usage,
+        }
+    }
+
     fn start(&mut self, wire: &Wire<'_>) -> Result<bool, Broken> {
         if self.phase != Phase::Waiting {
             return Err(protocol("a second message_start"));
@@ -206,6 +219,10 @@ impl Assembler {
         self.must_run("content_block_stop")?;
         self.open_at(wire)?;
         self.blocks.extend(self.open.take().map(Forming::end));
+        let is_call = |block: &Block| matches!(block.body, BlockBody::Call(_));
+        if mutant!("wire-complete-block-is-enough") && self.blocks.last().is_some_and(is_call) {
+            (self.phase, self.stop) = (Phase::Stopped, Some(StopReason::ToolUse));
+        }
         Ok(true)
     }
 

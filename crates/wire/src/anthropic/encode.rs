@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use yaoki_core::ids::{CallId, MessageId};
 use yaoki_core::message::ViewMessage;
+use yaoki_core::mutant;
 use yaoki_core::request::{Context, Request, Thinking, ToolChoice};
 
 use super::FORMAT;
@@ -144,6 +145,7 @@ impl Kept {
                 fragment.is_home == is_home
                     && fragment.renamed == renamed
                     && (Arc::ptr_eq(printed, message) || printed == message)
+                    || mutant!("wire-fragments-never-renewed")
             };
             let fragment = match kept.filter(is_same) {
                 Some((_, fragment)) => fragment.clone(),

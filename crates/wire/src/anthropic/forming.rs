@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use yaoki_core::json::RawJson;
 use yaoki_core::message::{Block, BlockBody, Call, no_call_id};
+use yaoki_core::mutant;
 use yaoki_core::step::Delta;
 
 use super::members::{Members, quote, tidy};
@@ -93,7 +94,12 @@ impl Forming {
         };
         match self.kind {
             _ if piece.is_empty() => return Ok(false),
-            Kind::Text => hear(Delta::Text(piece)),
+            Kind::Text => {
+                if mutant!("wire-text-heard-twice") {
+                    hear(Delta::Text(piece.clone()));
+                }
+                hear(Delta::Text(piece));
+            }
             Kind::Thinking => hear(Delta::Thinking(piece)),
             Kind::Call { .. } | Kind::Other { .. } => {}
         }

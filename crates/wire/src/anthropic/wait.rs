@@ -5,12 +5,17 @@
 
 use std::time::UNIX_EPOCH;
 
+use yaoki_core::mutant;
+
 use crate::transport::find_header;
 
 const WAIT_MS_MAX: f64 = 24.0 * 3_600_000.0;
 
 /// Returns the named wait in milliseconds. `wall_s` stands in for a missing `Date`.
 pub(super) fn wait_ms(status: Option<u16>, headers: &[(String, String)], wall_s: Option<u64>) -> Option<u64> {
+    if mutant!("wire-retry-after-not-read") {
+        return None;
+    }
     let now_s = find_header(headers, "date").and_then(http_date_s).or(wall_s.map(|s| s as f64));
     retry_after_ms(headers)
         .or_else(|| retry_after(headers, now_s))
