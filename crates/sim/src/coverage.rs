@@ -103,6 +103,7 @@ pub fn wanted() -> Vec<(&'static str, &'static str)> {
         ("second_writer", "open"),
         ("clock_jump", "wall"),
         ("refold", "step"),
+        ("flip", "log"),
     ];
     crashes.chain(interrupts).chain(answers).chain(DISK_FAULTS).chain(others).collect()
 }

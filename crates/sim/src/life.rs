@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use yaoki::core::event::{Event, TurnSummary};
 use yaoki::core::message::Part;
-use yaoki::core::policy::Policy;
+use yaoki::core::policy::{OnUnknown, Policy};
 use yaoki::core::request::Thinking;
 use yaoki::core::state::OpPhase;
 use yaoki::core::terminal::TerminalReason;
@@ -76,8 +76,8 @@ impl Life<'_> {
     async fn work(&mut self, task: Task) -> LifeEnd {
         let ports = self.ports();
         let opened = match self.world.seat() {
-            None => Agent::create(config(), ports).await,
-            Some(seat) => Agent::open(config(), ports, seat.session.as_str()).await,
+            None => Agent::create(self.config(), ports).await,
+            Some(seat) => Agent::open(self.config(), ports, seat.session.as_str()).await,
         };
         let mut agent = match opened {
             Ok(agent) => agent,
@@ -93,7 +93,10 @@ impl Life<'_> {
         self.world.set_seat(Some(seat));
         self.world.set_interrupter(Some(agent.interrupter()));
         self.try_second_writer(&agent);
-        let mut onlooker = Onlooker::new(self.world.clone(), self.acks, agent.has_open_turn());
+        self.check_alarm(&agent);
+        let plan = &self.model.plan;
+        let mut onlooker =
+            Onlooker::new(self.world.clone(), self.acks, agent.has_open_turn(), plan.max_turns);
         let mut on = |event: &Event| onlooker.see(event);
         let summary = match task {
             Task::Prompt(text) => Some(agent.prompt(vec![Part::text(text)], &mut on).await),
@@ -119,6 +122,32 @@ impl Life<'_> {
         }
     }
 
+    fn config(&self) -> Config {
+        let on_unknown = if self.model.plan.is_cautious { OnUnknown::Stop } else { OnUnknown::default() };
+        let credential = Credential::ApiKey(Secret::new(CANARY));
+        Config {
+            endpoint: Endpoint::new("http://model.sim", credential),
+            model: None,
+            effort: "medium".to_owned(),
+            max_tokens: None,
+            thinking: Thinking::Off,
+            limits: Limits::default(),
+            policy: Policy { on_unknown, ..Policy::default() },
+            permission_mode: PermissionMode::Default,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            cwd: "/sim".into(),
+            home: HOME.into(),
+            system_prompt: Some("You are simulated.".to_owned()),
+            append_system_prompt: None,
+            durability: Durability::Disk,
+            max_turns: self.model.plan.max_turns,
+            secrets: Vec::new(),
+            pass_credentials: false,
+            ca_bundle: None,
+        }
+    }
+
     /// While one process has the session, no other gets it (I8).
     fn try_second_writer(&self, agent: &Agent) {
         if self.world.is_dying() || !self.world.dice.is(100) {
@@ -135,37 +164,25 @@ impl Life<'_> {
         self.world.verdicts.hold("I8", is_refused, || "a second process opened the session".to_owned());
     }
 
+    /// Damage is loud, and what it took is kept beside the log (I3).
+    fn check_alarm(&self, agent: &Agent) {
+        if !self.world.take_alarm() {
+            return;
+        }
+        let is_told = !agent.found().notices.is_empty();
+        self.world.verdicts.hold("I3", is_told, || "damage was found and nobody is told".to_owned());
+        let original = agent.folder().join(format!("{}.damaged", agent.session_id()));
+        let is_there = self.world.disk.peek(&original).is_some();
+        self.world.verdicts.hold("I3", is_there, || "the damaged log is not kept".to_owned());
+    }
+
     /// When the turn is over, what still runs was handed over as a background task (I31).
     fn check_orphans(&self, agent: &Agent) {
         for op in self.world.running() {
             let phase = agent.state().ops.get(&op).map(|op| op.phase);
-            let is_owned = phase == Some(OpPhase::Detached);
+            // What a damaged log lost has no owner; the model was told that nobody knows.
+            let is_owned = phase == Some(OpPhase::Detached) || self.world.is_damaged();
             self.world.verdicts.hold("I31", is_owned, || format!("{op} runs on and is {phase:?}"));
         }
-    }
-}
-
-fn config() -> Config {
-    let credential = Credential::ApiKey(Secret::new(CANARY));
-    Config {
-        endpoint: Endpoint::new("http://model.sim", credential),
-        model: None,
-        effort: "medium".to_owned(),
-        max_tokens: None,
-        thinking: Thinking::Off,
-        limits: Limits::default(),
-        policy: Policy::default(),
-        permission_mode: PermissionMode::Default,
-        allow: Vec::new(),
-        deny: Vec::new(),
-        cwd: "/sim".into(),
-        home: HOME.into(),
-        system_prompt: Some("You are simulated.".to_owned()),
-        append_system_prompt: None,
-        durability: Durability::Disk,
-        max_turns: None,
-        secrets: Vec::new(),
-        pass_credentials: false,
-        ca_bundle: None,
     }
 }

@@ -1,5 +1,6 @@
 //! The session log as the checks read it: past the agent, and only what has changed since they last did.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use yaoki::Seat;
@@ -47,6 +48,21 @@ impl Log {
 
     pub fn count(&self, is: fn(&Record) -> bool) -> u64 {
         self.records().filter(|(_, record)| is(record)).count() as u64
+    }
+
+    /// Where the lines are that may go bad: good ones behind them say that they are durable, and none of them is a part
+    /// of the conversation.
+    pub fn victims(&self) -> Vec<Range<usize>> {
+        let durable = self.entries.last().map_or(0, |entry| entry.line.durable);
+        let is_victim = |entry: &&Entry| {
+            let is_talk = matches!(entry.line.kind(), "header" | "input" | "assistant_committed" | "gap");
+            entry.line.seq <= durable && !is_talk
+        };
+        let place = |entry: &Entry| {
+            let start = entry.line.place as usize;
+            start..start + entry.line.raw().len()
+        };
+        self.entries.iter().filter(is_victim).map(place).collect()
     }
 
     /// Rebuilds the state from all records.

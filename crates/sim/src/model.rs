@@ -55,7 +55,7 @@ impl SimModel {
 
     fn answer(&self, ask: &HttpAsk) -> (Vec<Play>, Arrival) {
         self.world.trace.bytes(&ask.body);
-        self.requests().came(&self.world);
+        self.requests().came(&self.world, ask.header("x-client-request-id").unwrap_or_default());
         let text = std::str::from_utf8(&ask.body).unwrap_or_default();
         let is_streamed = text.contains(r#","stream":true,"#);
         let fault = self.choose_fault(is_streamed);
@@ -99,7 +99,10 @@ impl SimModel {
             return None;
         }
         let dice = &self.world.dice;
-        let name = *dice.pick(&ANSWER_FAULTS);
+        let name = match self.world.swarm.is_outage {
+            true => *dice.pick(&ANSWER_FAULTS[..4]),
+            false => *dice.pick(&ANSWER_FAULTS),
+        };
         let at = *dice.pick(&[
             Place::Event(1),
             Place::Event(3),

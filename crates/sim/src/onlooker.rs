@@ -31,10 +31,11 @@ pub struct Onlooker<'a> {
     rounds: Option<u32>,
     running: BTreeSet<OpId>,
     over: BTreeSet<OpId>,
+    max_turns: Option<u32>,
 }
 
 impl<'a> Onlooker<'a> {
-    pub fn new(world: World, acks: &'a mut Acks, is_turn_open: bool) -> Self {
+    pub fn new(world: World, acks: &'a mut Acks, is_turn_open: bool, max_turns: Option<u32>) -> Self {
         Onlooker {
             world,
             acks,
@@ -45,6 +46,7 @@ impl<'a> Onlooker<'a> {
             rounds: None,
             running: BTreeSet::new(),
             over: BTreeSet::new(),
+            max_turns,
         }
     }
 
@@ -157,8 +159,11 @@ impl<'a> Onlooker<'a> {
         }
     }
 
-    /// Nobody is told that an outcome is unknown which could have been known (I17).
+    /// Nobody is told that an outcome is unknown which could have been known (I17), unless traces are gone.
     fn is_unknown(&self, op: OpId, tool: &str) {
+        if self.world.is_damaged() {
+            return;
+        }
         let is_known = match tool {
             "look" | "edit" => true,
             "act" => matches!(self.world.command(op), Some(OpState::Exited { .. } | OpState::Running)),
@@ -177,6 +182,8 @@ impl<'a> Onlooker<'a> {
         if let Some(seen) = self.rounds.take() {
             self.hold("I22", seen == rounds, || format!("{seen} rounds were seen, {rounds} are counted"));
         }
+        let is_within = self.max_turns.is_none_or(|max| rounds <= max);
+        self.hold("I22", is_within, || format!("{rounds} rounds, of {:?} allowed", self.max_turns));
         self.acks.ends += 1;
         let (told, kept) = (self.acks.ends, self.world.kept().count("turn_end"));
         self.hold("I1", kept >= told, || format!("{told} turns told as ended, {kept} durable"));

@@ -7,6 +7,10 @@ use crate::dice::Dice;
 pub struct Plan {
     pub turns: Vec<Vec<Round>>,
     pub swarm: Swarm,
+    /// Rounds a turn may take.
+    pub max_turns: Option<u32>,
+    /// The turn stops at an outcome that nobody knows.
+    pub is_cautious: bool,
 }
 
 /// What the model says at one point of a turn.
@@ -37,6 +41,10 @@ pub struct Swarm {
     pub disk_faults: u64,
     pub person_faults: u64,
     pub runner_faults: u64,
+    /// Lines of the log go bad between two lives.
+    pub damages: u64,
+    /// The service is down: nothing but refusals, until the faults are used up.
+    pub is_outage: bool,
     pub faults_max: u32,
     pub lives_max: u32,
     /// The log is folded anew at every step.
@@ -49,21 +57,29 @@ pub const TOOLS: [&str; 6] = ["look", "put", "edit", "act", "send", "wrong"];
 impl Plan {
     pub fn new(dice: &Dice) -> Self {
         let turns = (0..1 + dice.below(2)).map(|turn| rounds(dice, turn)).collect();
-        Plan { turns, swarm: Swarm::new(dice) }
+        Plan {
+            turns,
+            swarm: Swarm::new(dice),
+            max_turns: dice.is(100).then(|| 3 + dice.below(6) as u32),
+            is_cautious: dice.is(100),
+        }
     }
 }
 
 impl Swarm {
     fn new(dice: &Dice) -> Self {
         let maybe = |per_mille: u64| if dice.is(600) { per_mille } else { 0 };
+        let is_outage = dice.is(40);
         Swarm {
-            answer_faults: maybe(350),
+            answer_faults: if is_outage { 1_000 } else { maybe(350) },
             crashes: maybe(12),
             interrupts: maybe(5),
             disk_faults: maybe(6),
             person_faults: maybe(400),
             runner_faults: maybe(100),
-            faults_max: 6 + dice.below(10) as u32,
+            damages: if dice.is(100) { 400 } else { 0 },
+            is_outage,
+            faults_max: if is_outage { 8 + dice.below(24) } else { 6 + dice.below(10) } as u32,
             lives_max: 2 + dice.below(3) as u32,
             is_refolded: dice.below(64) == 0,
         }

@@ -18,6 +18,8 @@ pub struct Requests {
     not_before: Option<Instant>,
     /// Which planned call a provider's id stands for.
     tags: BTreeMap<String, String>,
+    /// Names of attempts that went out.
+    sent: BTreeSet<String>,
     /// Provider's ids of calls in messages that arrived whole.
     arrived: BTreeSet<String>,
     /// A piece of a signed thought was doubled; it cannot be told from a good one until it is refused.
@@ -46,11 +48,14 @@ impl Requests {
         self.not_before = None;
         if is_rebuilt {
             self.last = None;
+            self.sent.clear();
         }
     }
 
-    /// Before the server answers.
-    pub fn came(&mut self, world: &World) {
+    /// Before the server answers: not too early, and each attempt once (I23).
+    pub fn came(&mut self, world: &World, client_id: &str) {
+        let is_new = self.sent.insert(client_id.to_owned());
+        world.verdicts.hold("I23", is_new, || format!("attempt {client_id} is sent twice"));
         if let Some(not_before) = self.not_before.take() {
             let now = Instant::now();
             world.verdicts.hold("I23", now >= not_before, || {
@@ -126,7 +131,7 @@ fn check_result(world: &World, tag: &str, content: &Value) {
     let text = content.as_str().map(str::to_owned).unwrap_or_else(|| content.to_string());
     let verdicts = &world.verdicts;
     let says = |what: &str| text.contains(what);
-    let is_unknown = says("[outcome unknown]");
+    let is_unknown = says("[outcome unknown]") || world.is_damaged() && says("[no result was recorded");
     let is_refused = says("<tool_use_error>") || says("[not started") || says("[denied");
     let is_own = is_unknown || says("<tool_use_error>") || says("[not started") || says(tag);
     verdicts.hold("I13", is_own, || format!("the result of {tag} reads {text:?}"));

@@ -12,7 +12,7 @@ use crate::life::{HOME, Life, LifeEnd, Task};
 use crate::model::{LAST_PROMPT, PROMPT, SimModel};
 use crate::onlooker::Acks;
 use crate::plan::Plan;
-use crate::story::{Story, check_acks, check_world};
+use crate::story::{Story, check_acks, check_world, forgive};
 use crate::trace::{Look, Trace};
 use crate::world::{Death, World, log_of};
 
@@ -144,6 +144,11 @@ impl Schedule {
         }
         check_acks(&log, &self.acks, &self.world.verdicts);
         drop(log);
+        if self.world.damage() {
+            // The next open sets what went bad apart; until then it is no part of the log.
+            forgive(&self.world.log(), &mut self.acks);
+            self.model.requests().forget_process(true);
+        }
         end
     }
 }

@@ -54,6 +54,10 @@ struct Inner {
     wall_ms: AtomicU64,
     points: AtomicU64,
     steps: AtomicU64,
+    /// Lines of the log went bad at least once.
+    is_damaged: AtomicBool,
+    /// The next process to open the session must say so.
+    is_alarm_due: AtomicBool,
     seat: Mutex<Option<Arc<Seat>>>,
     log: Mutex<Log>,
 }
@@ -86,6 +90,8 @@ impl World {
             wall_ms: AtomicU64::new(1_796_000_000_000),
             points: AtomicU64::new(0),
             steps: AtomicU64::new(0),
+            is_damaged: AtomicBool::new(false),
+            is_alarm_due: AtomicBool::new(false),
             seat: Mutex::new(None),
             log: Mutex::default(),
         };
@@ -196,6 +202,36 @@ impl World {
     /// What no power cut can take of the log.
     pub fn kept(&self) -> Kept {
         Kept::of(self.seat().and_then(|seat| self.disk.kept(&log_of(&seat))))
+    }
+
+    /// Between two lives a few lines of the log go bad, behind which others are known to be durable.
+    ///
+    /// Not a message and not a prompt: the model would go by what is left, and repeat itself.
+    pub fn damage(&self) -> bool {
+        let Some(seat) = self.seat() else { return false };
+        let victims = self.log().victims();
+        if victims.is_empty() || !self.may_fault(self.swarm.damages) {
+            return false;
+        }
+        let mut bytes = self.disk.peek(&log_of(&seat)).unwrap_or_default();
+        let first = self.dice.below(victims.len() as u64) as usize;
+        for line in victims.iter().skip(first).take(1 + self.dice.below(3) as usize) {
+            let at = line.start + self.dice.below(line.len() as u64) as usize;
+            bytes[at] ^= 1 << self.dice.below(7);
+        }
+        self.disk.poke(&log_of(&seat), &bytes);
+        self.coverage.hit("flip", "log");
+        self.inner.is_damaged.store(true, Ordering::Relaxed);
+        self.inner.is_alarm_due.store(true, Ordering::Relaxed);
+        true
+    }
+
+    pub fn is_damaged(&self) -> bool {
+        self.inner.is_damaged.load(Ordering::Relaxed)
+    }
+
+    pub fn take_alarm(&self) -> bool {
+        self.inner.is_alarm_due.swap(false, Ordering::Relaxed)
     }
 
     fn fate(&self) -> MutexGuard<'_, Fate> {
