@@ -279,7 +279,8 @@ impl Drive {
                     let mut end =
                         attempt(hands.transport.as_ref(), &hands.encoder, what, &mut hear, &token).await;
                     if mutant!("agent-sends-again-by-itself") && end.result.is_err() {
-                        end = attempt(hands.transport.as_ref(), &hands.encoder, what, &mut hear, &token).await;
+                        end =
+                            attempt(hands.transport.as_ref(), &hands.encoder, what, &mut hear, &token).await;
                     }
                     (id, Some(Input::AttemptEnded { request, attempt: number, end }))
                 })

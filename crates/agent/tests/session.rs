@@ -93,8 +93,8 @@ fn config() -> Config {
 }
 
 fn cut_to_first_line(disk: &MemDisk, log: &Path) {
-    let bytes = disk.peek(log).unwrap();
-    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    let bytes = disk.peek(log).expect("the log is there");
+    let end = bytes.iter().position(|byte| *byte == b'\n').expect("it has a line");
     disk.poke(log, &bytes[..=end]);
 }
 
