@@ -27,7 +27,8 @@ impl Ballast {
         self.is_there
     }
 
-    /// Takes the space, if it is not taken. Returns whether it is; a full disk is no error here.
+    /// Takes the space, if it is not taken and as much again is free: the last room is for what is written now.
+    /// Returns whether it is taken; a full disk is no error here.
     pub fn fill(&mut self, disk: &dyn Disk) -> bool {
         if !self.is_there {
             self.is_there = self.allocate(disk).is_ok();
@@ -41,6 +42,14 @@ impl Ballast {
         disk.remove(&self.path).is_ok()
     }
 
+    /// Gives the space back, and the folder if nothing else is in it.
+    pub fn remove(&mut self, disk: &dyn Disk) {
+        self.release(disk);
+        if let Some(folder) = self.path.parent() {
+            let _ = disk.remove_dir(folder);
+        }
+    }
+
     fn allocate(&self, disk: &dyn Disk) -> std::io::Result<()> {
         if disk.look(&self.path)?.is_some_and(|meta| BALLAST_BYTES <= meta.len) {
             return Ok(());
@@ -50,7 +59,7 @@ impl Ballast {
         }
         let _ = disk.remove(&self.path);
         let mut file = disk.create_new(&self.path, FILE_MODE)?;
-        let result = file.allocate(BALLAST_BYTES);
+        let result = file.allocate(2 * BALLAST_BYTES).and_then(|()| file.set_len(BALLAST_BYTES));
         if result.is_err() {
             let _ = disk.remove(&self.path);
         }

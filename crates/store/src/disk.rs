@@ -34,6 +34,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file or link.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty folder.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Creates a folder and those above it, each with [`FOLDER_MODE`]. Existing ones are left alone.
@@ -142,22 +144,30 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Creates a folder and returns those that must be synced for the new ones to last: the parent of each, deepest last.
+/// Creates a folder and those above it. Returns the ones that were missing, deepest last: each lasts once its parent
+/// is synced. On error they are removed again, as far as that works.
 pub(crate) fn create_folder(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut parents = Vec::new();
+    let mut made = Vec::new();
     let mut at = path.to_path_buf();
     while disk.look(&at)?.is_none() {
         let parent = folder_of(&at);
         let is_top = parent == at || parent == Path::new(".");
-        parents.push(parent.clone());
+        made.push(at);
         if is_top {
             break;
         }
         at = parent;
     }
-    disk.create_dir_all(path)?;
-    parents.reverse();
-    Ok(parents)
+    made.reverse();
+    disk.create_dir_all(path).inspect_err(|_| remove_folders(disk, &made))?;
+    Ok(made)
+}
+
+/// Removes folders, the last first, as far as they are there and empty.
+pub(crate) fn remove_folders(disk: &dyn Disk, folders: &[PathBuf]) {
+    for folder in folders.iter().rev() {
+        let _ = disk.remove_dir(folder);
+    }
 }
 
 /// Returns the folder that a path is in.

@@ -20,24 +20,38 @@ pub(crate) struct Folders {
     unsynced: Vec<PathBuf>,
     /// Made when all are synced.
     marks: Vec<PathBuf>,
+    /// Those that were missing, deepest last.
+    made: Vec<PathBuf>,
 }
 
 impl Folders {
     /// Creates a session's folder, if it is missing, and lists what must be synced for its files to last.
     pub fn create(disk: &dyn Disk, folder: &Path) -> io::Result<Folders> {
-        let created = disk::create_folder(disk, folder)?;
+        let made = disk::create_folder(disk, folder)?;
         let [mine, above] = [folder.to_path_buf(), folder_of(folder)].map(|folder| folder.join(MARK));
-        if disk.look(&mine)?.is_some() {
+        let look = |mark| disk.look(mark).inspect_err(|_| disk::remove_folders(disk, &made));
+        if look(&mine)?.is_some() {
             return Ok(Folders::default());
         }
         let (count, marks) =
-            if disk.look(&above)?.is_some() { (1, vec![mine]) } else { (ABOVE, vec![mine, above]) };
+            if look(&above)?.is_some() { (1, vec![mine]) } else { (ABOVE, vec![mine, above]) };
         let parents = folder.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
         let mut unsynced: Vec<PathBuf> = parents.take(count).map(Path::to_path_buf).collect();
         unsynced.reverse();
-        let higher = created.into_iter().filter(|path| !unsynced.contains(path)).collect();
+        let higher =
+            made.iter().map(|path| folder_of(path)).filter(|path| !unsynced.contains(path)).collect();
         let unsynced = [higher, unsynced, vec![folder.to_path_buf()]].concat();
-        Ok(Folders { unsynced, marks })
+        Ok(Folders { unsynced, marks, made })
+    }
+
+    /// Whether the session's own folder was missing, so that all in it is ours.
+    pub fn is_new(&self) -> bool {
+        !self.made.is_empty()
+    }
+
+    /// Removes the folders that were missing, as far as they are empty.
+    pub fn remove(&self, disk: &dyn Disk) {
+        disk::remove_folders(disk, &self.made);
     }
 
     /// Syncs what is left. Errors: a folder that we can write to could not be synced; those are lost for good.

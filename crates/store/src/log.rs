@@ -82,6 +82,7 @@ impl SessionLog {
     /// Begins a session: folder, lock, file and the header as line 1 of epoch 1.
     ///
     /// Shape of the header's body: an object with `format` 1 ([`FORMAT`]).
+    /// Errors: [`CreateError`]; what was made is removed again, as far as that works.
     /// Crash: before the first [`SessionLog::sync`], which also makes the folders durable, there may be no session,
     /// an empty file or part of a header; [`SessionLog::open`] then says that nothing was begun.
     pub fn create(
@@ -91,9 +92,12 @@ impl SessionLog {
         durability: Durability,
         header: NewLine,
     ) -> Result<SessionLog, CreateError> {
-        SessionLog::begin(disk, folder, session, durability, header, 1)
+        let mut log = SessionLog::begin(disk, folder, session, durability, header, 1)?;
+        log.refill_ballast();
+        Ok(log)
     }
 
+    /// Begins a session without a ballast: that must not take the room of the first lines.
     pub(crate) fn begin(
         disk: Arc<dyn Disk>,
         folder: &Path,
@@ -106,9 +110,13 @@ impl SessionLog {
         let storage = |source| CreateError::Storage { folder: folder.to_path_buf(), source };
         assert!(header.kind == "header" && format_of(header.data) == Some(FORMAT), "line 1 says its format");
         let folders = Folders::create(disk.as_ref(), folder).map_err(storage)?;
-        let lock = match disk.try_lock(&files.lock()).map_err(storage)? {
-            Some(lock) => lock,
-            None => return Err(CreateError::Locked { session: session.to_owned() }),
+        let lock = match disk.try_lock(&files.lock()) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Err(CreateError::Locked { session: session.to_owned() }),
+            Err(error) => {
+                unmake(disk.as_ref(), &files, &folders);
+                return Err(storage(error));
+            }
         };
         let file = match disk.create_new(&files.log, FILE_MODE) {
             Ok(file) => file,
@@ -118,7 +126,10 @@ impl SessionLog {
                     folder: folder.to_path_buf(),
                 });
             }
-            Err(error) => return Err(storage(error)),
+            Err(error) => {
+                unmake(disk.as_ref(), &files, &folders);
+                return Err(storage(error));
+            }
         };
         let mut log = SessionLog {
             ballast: Ballast::of(folder),
@@ -138,9 +149,21 @@ impl SessionLog {
             trust: Trust::Whole,
             _lock: lock,
         };
-        log.ballast.fill(log.disk.as_ref());
-        log.append(&[header])?;
-        Ok(log)
+        match log.append(&[header]) {
+            Ok(_) => Ok(log),
+            Err(error) => {
+                log.discard();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Removes a session of which nothing was acknowledged, as far as that works.
+    pub(crate) fn discard(mut self) {
+        let disk = self.disk.as_ref();
+        let _ = disk.remove(&self.files.log);
+        self.ballast.remove(disk);
+        unmake(disk, &self.files, &self.folders);
     }
 
     /// Appends lines by one write, without a sync. Returns their seqs.
@@ -339,6 +362,16 @@ impl fmt::Debug for SessionLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SessionLog { epoch, last_seq, .. } = self;
         write!(f, "SessionLog({} epoch {epoch} seq {last_seq})", self.files.log.display())
+    }
+}
+
+/// Removes the folders that a begin made, and what it may have put into them.
+fn unmake(disk: &dyn Disk, files: &Files, folders: &Folders) {
+    if folders.is_new() {
+        // Held or not: whoever waits for a lock looks whether it still has its name.
+        let _ = disk.remove(&files.lock());
+        let _ = disk.remove(&files.log);
+        folders.remove(disk);
     }
 }
 

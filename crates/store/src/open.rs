@@ -109,7 +109,11 @@ impl SessionLog {
         lines: &[Line],
     ) -> Result<SessionLog, CreateError> {
         let mut log = SessionLog::begin(disk, folder, session, durability, header, 1)?;
-        log.copy(lines)?;
+        if let Err(error) = log.copy(lines) {
+            log.discard();
+            return Err(error.into());
+        }
+        log.refill_ballast();
         log.epoch = lines.last().map_or(1, |line| line.epoch) + 1;
         Ok(log)
     }

@@ -111,7 +111,8 @@ pub fn replace_file(
     let folder = folder_of(&path);
     let mut folders = Vec::new();
     if options.create_folders {
-        folders = disk::create_folder(disk, &folder).map_err(storage)?;
+        let made = disk::create_folder(disk, &folder).map_err(storage)?;
+        folders = made.iter().map(|path| folder_of(path)).collect();
     }
     let mode = options.mode.or(old.map(|meta| meta.mode));
     let beside = write_beside(disk, &path, &folder, bytes, mode, old)?;

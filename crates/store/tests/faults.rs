@@ -374,6 +374,71 @@ fn a_full_disk_still_takes_the_outcome_of_a_running_effect_and_no_new_one() {
 }
 
 #[test]
+fn a_session_on_a_small_disk_begins_without_a_ballast_and_takes_records() {
+    let disk = disk();
+    disk.set_space(Some(1_500_000));
+    let mut log = create(&disk);
+    assert!(!log.has_ballast());
+    for part in 0..50 {
+        log.append(&[input(&format!("{part} {}", "z".repeat(16 * 1024)))]).unwrap();
+    }
+    log.close().unwrap();
+    let opened = open(&disk).unwrap();
+    assert_eq!(opened.lines.len(), 51);
+    assert!(!opened.log.has_ballast(), "nor when it is opened");
+}
+
+#[test]
+fn a_session_that_cannot_begin_leaves_nothing() {
+    let begin = |disk: &TestDisk, lines: &[yaoki_store::Line]| {
+        SessionLog::fork(disk.shared(), FOLDER.as_ref(), "s", Durability::Disk, header(), lines).map(drop)
+    };
+    let lines = read(&disk_with(&long(4))).0.split_off(1);
+    let other = Path::new("/home/sessions/-w/t/t.jsonl");
+    let setup = |is_first: bool| {
+        let disk = disk();
+        if !is_first {
+            disk.poke(other, b"another session");
+        }
+        disk
+    };
+    let check = |disk: &TestDisk, is_first: bool, hint: &str| {
+        assert_eq!(disk.paths(), if is_first { vec![] } else { vec![other.to_path_buf()] }, "{hint}");
+        for (folder, is_left) in [(FOLDER, false), ("/home/sessions/-w", !is_first), ("/home", !is_first)] {
+            let look = yaoki_store::Disk::look(&**disk, folder.as_ref()).unwrap();
+            assert_eq!(look.is_some(), is_left, "{hint}: {folder}");
+        }
+    };
+    for is_first in [true, false] {
+        for space in [0, 100, 400] {
+            let disk = setup(is_first);
+            disk.set_space(Some(disk.space_used() + space));
+            let error = begin(&disk, &lines).unwrap_err();
+            assert!(matches!(error, CreateError::Header(AppendError::Full { .. })), "{error}");
+            check(&disk, is_first, &format!("{space} bytes"));
+        }
+        let count = {
+            let disk = setup(is_first);
+            begin(&disk, &lines).unwrap();
+            disk.call_count()
+        };
+        let mut failures = 0;
+        for index in 0..count {
+            for verdict in [Verdict::Fail(Errno::NoSpace), Verdict::FailAfter(Errno::Io)] {
+                let disk = setup(is_first);
+                disk.set_faults(at(index, verdict));
+                if begin(&disk, &lines).is_err() {
+                    failures += 1;
+                    check(&disk, is_first, &format!("{verdict:?} at {index}"));
+                    begin(&disk, &lines).unwrap();
+                }
+            }
+        }
+        assert!(10 <= failures, "{failures}");
+    }
+}
+
+#[test]
 fn closing_gives_the_ballast_back() {
     let disk = disk();
     let log = create(&disk);

@@ -44,6 +44,10 @@ impl Disk for MemDisk {
         self.call(Op::Remove, path, 0, |state, _| state.names.remove(path))
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.call(Op::Remove, path, 0, |state, _| state.names.remove_folder(path))
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.call(Op::SyncDir, path, 0, |state, verdict| match verdict {
             Verdict::FailDropping(errno) => Err(errno.into()),

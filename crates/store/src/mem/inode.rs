@@ -39,6 +39,12 @@ impl Inode {
     }
 
     pub fn set_len(&mut self, len: usize) {
+        // Within what is reserved no byte is seen to change.
+        let beyond = (len as u64).saturating_sub(self.live.len() as u64);
+        if 0 < beyond && beyond <= self.reserved {
+            self.reserved = beyond;
+            return;
+        }
         self.reserved = 0;
         if len < self.common {
             let mut tail = self.live[len..self.common].to_vec();

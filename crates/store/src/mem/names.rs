@@ -50,7 +50,12 @@ impl Change {
     fn apply(self, names: &mut BTreeMap<PathBuf, Name>) {
         match self {
             Change::Put { path, name } => drop(names.insert(path, name)),
-            Change::Drop { path } => drop(names.remove(&path)),
+            Change::Drop { path } => {
+                if names.remove(&path) == Some(Name::Folder) {
+                    // What was in it on the platter only: it does not come back with another folder of this name.
+                    names.retain(|at, _| !at.starts_with(&path));
+                }
+            }
             Change::Move { from, to, name } => {
                 // One step: no crash sees both names or none.
                 names.remove(&from);
@@ -140,6 +145,20 @@ impl Names {
                 Ok(())
             }
         }
+    }
+
+    pub fn remove_folder(&mut self, path: &Path) -> io::Result<()> {
+        match self.seen.get(path) {
+            None => return Err(io::ErrorKind::NotFound.into()),
+            Some(Name::Folder) => {}
+            Some(_) => return Err(io::ErrorKind::NotADirectory.into()),
+        }
+        if self.seen.keys().any(|at| at != path && at.starts_with(path)) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        self.pending.retain(|change| !change.folder().starts_with(path));
+        self.change(Change::Drop { path: path.to_path_buf() });
+        Ok(())
     }
 
     pub fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
