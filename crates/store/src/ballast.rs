@@ -23,6 +23,12 @@ impl Ballast {
         Ballast { path: folder.join("run").join("ballast"), is_there: false }
     }
 
+    /// Fills it anew where somebody removed it.
+    pub fn restore(&mut self, disk: &dyn Disk) {
+        self.is_there = false;
+        self.fill(disk);
+    }
+
     pub fn is_there(&self) -> bool {
         self.is_there
     }

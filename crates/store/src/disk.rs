@@ -59,6 +59,10 @@ pub trait DiskFile: Send + fmt::Debug {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Makes the bytes and the length durable (fdatasync; `F_FULLFSYNC` on macOS).
     fn sync_data(&mut self) -> io::Result<()>;
+    /// Returns up to `len` bytes from `from`, whatever has become of the file's name; fewer at its end.
+    fn read_range(&self, from: u64, len: usize) -> io::Result<Vec<u8>>;
+    /// Returns what others may have done to the file since it was opened.
+    fn state(&self) -> io::Result<FileState>;
     /// Cuts or extends (with NULs) the file.
     fn set_len(&mut self, len: u64) -> io::Result<()>;
     /// Makes the file `len` bytes long and reserves real space for all of them.
@@ -67,6 +71,15 @@ pub trait DiskFile: Send + fmt::Debug {
     fn set_mode(&mut self, mode: u32) -> io::Result<()>;
     /// Sets owner and group.
     fn set_owner(&mut self, uid: u32, gid: u32) -> io::Result<()>;
+}
+
+/// An open file, as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileState {
+    /// Bytes.
+    pub len: u64,
+    /// It has a name: when it is closed it is still there. Some file systems do not count names and always deny it.
+    pub is_linked: bool,
 }
 
 /// A held lock; dropping it lets go.

@@ -2,7 +2,8 @@
 //!
 //! Lines are appended by one write and made durable by one sync. Promises: a line that [`SessionLog::sync`] covered
 //! is found by every later open; an append that failed leaves nothing for the next one to be glued to; after a
-//! sync that failed, nothing is acknowledged on that file again.
+//! sync that failed, or one that found the file removed or cut short by others, nothing is acknowledged on that file
+//! again.
 //! It does not know what the lines mean, and when to sync is the caller's to say.
 
 use std::fmt;
@@ -213,6 +214,7 @@ impl SessionLog {
     ///
     /// Nothing is done when nothing is pending.
     /// Errors: the first failure moves the log to a new file; [`SyncError`] says that this failed too, for good.
+    /// A file that others have removed or cut short is a failure, also with [`Durability::Process`].
     pub fn sync(&mut self) -> Result<(), SyncError> {
         if self.trust == Trust::Lost {
             return Err(self.lost(io::Error::other("a sync failed earlier")));
@@ -226,11 +228,13 @@ impl SessionLog {
             if mutant!("store-second-sync-trusted") && result.is_err() {
                 result = self.file.sync_data();
             }
-            match result {
+            match result.and_then(|()| self.check_file()) {
                 Ok(()) => self.settle(),
                 Err(error) => self.reseal(error)?,
             }
             self.sync_folders()?;
+        } else if let Err(error) = self.check_file() {
+            self.reseal(error)?;
         }
         self.acknowledged_seq = self.last_seq;
         Ok(())
@@ -326,6 +330,22 @@ impl SessionLog {
             self.trust = Trust::Lost;
             self.lost(error)
         })
+    }
+
+    /// Looks whether the open file is still the log and still holds all lines: a command may have removed or cut it.
+    fn check_file(&self) -> io::Result<()> {
+        let state = self.file.state()?;
+        if state.len < self.end {
+            return Err(io::Error::other(format!("{} of {} bytes of the log are left", state.len, self.end)));
+        }
+        if state.is_linked {
+            return Ok(());
+        }
+        // Where names are not counted the log has its own, and is as long as the open file.
+        match self.disk.look(&self.files.log)? {
+            Some(there) if there.len == state.len => Ok(()),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "the log was removed")),
+        }
     }
 
     pub(crate) fn lost(&self, source: io::Error) -> SyncError {

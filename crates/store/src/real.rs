@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, DiskFile, Entry, FILE_MODE, FOLDER_MODE, Kind, Lock, Meta};
+use crate::disk::{Disk, DiskFile, Entry, FILE_MODE, FOLDER_MODE, FileState, Kind, Lock, Meta};
 
 /// The disk of this machine, by `std::fs`.
 ///
@@ -15,12 +15,12 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(RealFile(OpenOptions::new().append(true).open(path)?)))
+        Ok(Box::new(RealFile(OpenOptions::new().read(true).append(true).open(path)?)))
     }
 
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn DiskFile>> {
         // `append` and `create_new` together: O_APPEND | O_CREAT | O_EXCL, which also refuses a dangling link.
-        let file = OpenOptions::new().append(true).create_new(true).mode(mode).open(path)?;
+        let file = OpenOptions::new().read(true).append(true).create_new(true).mode(mode).open(path)?;
         Ok(Box::new(RealFile(file)))
     }
 
@@ -139,6 +139,26 @@ impl DiskFile for RealFile {
 
     fn sync_data(&mut self) -> io::Result<()> {
         self.0.sync_data()
+    }
+
+    fn read_range(&self, from: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let mut count = 0;
+        while count < len {
+            match self.0.read_at(&mut bytes[count..], from + count as u64) {
+                Ok(0) => break,
+                Ok(more) => count += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
+    fn state(&self) -> io::Result<FileState> {
+        let meta = self.0.metadata()?;
+        Ok(FileState { len: meta.len(), is_linked: 0 < meta.nlink() })
     }
 
     fn set_len(&mut self, len: u64) -> io::Result<()> {

@@ -1,10 +1,13 @@
-//! A sync failed: the log moves to a new file.
+//! A sync failed, or the log was removed or cut short by others: it moves to a new file.
 //!
 //! After a failed sync the kernel may drop what it could not write and still show it, and the next sync succeeds
 //! (seen on Linux). So the old file is not synced again and nothing of it is believed but what an earlier
 //! sync covered, checked down to the last checksum; the rest is still in memory. The new file takes the name after
 //! it is on disk. If that fails too the log is lost: nothing is acknowledged any more, and a file
 //! `suspect` tells the next process, whose view of the file may be as wrong.
+//!
+//! A removed log is still had through its open handle, and its folder and lock are made again. Bodies that were
+//! removed with it are not; the next open tells of each.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +18,8 @@ use crate::chain::{Repair, read_text};
 use crate::disk::{self, Disk, DiskFile, FILE_MODE};
 use crate::errors::SyncError;
 use crate::files::Files;
-use crate::log::{SessionLog, Trust};
+use crate::folders::Folders;
+use crate::log::{Durability, SessionLog, Synced, Trust};
 
 impl SessionLog {
     /// Writes the log to a new file that replaces the one whose sync failed with `cause`.
@@ -42,18 +46,37 @@ impl SessionLog {
     }
 
     fn move_to_new_file(&mut self) -> io::Result<()> {
-        let text = self.disk.read_range(&self.files.log, 0, self.synced.bytes as usize)?;
+        let known = match self.durability {
+            Durability::Disk => self.synced,
+            // Nothing is pending, and no sync can have dropped what is seen.
+            Durability::Process => Synced { seq: self.last_seq, crc: self.last_crc, bytes: self.end },
+        };
+        let text = self.file.read_range(0, known.bytes as usize)?;
         let reading = read_text(text);
         let (next_seq, crc) = reading.next();
-        let is_known =
-            (next_seq, crc) == (self.synced.seq + 1, self.synced.crc) && reading.repair == Repair::None;
-        if !is_known || reading.text.len() as u64 != self.synced.bytes {
+        let is_known = (next_seq, crc) == (known.seq + 1, known.crc) && reading.repair == Repair::None;
+        if !is_known || reading.text.len() as u64 != known.bytes {
             return Err(io::Error::other("the log does not hold what was synced"));
         }
+        self.restore_folder()?;
         self.sync_count += 1;
         self.file = replace(self.disk.as_ref(), &self.files, &[&reading.text, &self.pending])?;
         self.settle();
         self.trust = Trust::Whole;
+        Ok(())
+    }
+
+    /// Makes the session's folder and its lock again, if they were removed.
+    fn restore_folder(&mut self) -> io::Result<()> {
+        let disk = self.disk.as_ref();
+        if disk.look(&self.files.lock())?.is_some() {
+            return Ok(());
+        }
+        self.folders = Folders::create(disk, &self.files.folder)?;
+        // The lock we hold has no name any more, so it keeps nobody out.
+        let lock = disk.try_lock(&self.files.lock())?;
+        self._lock = lock.ok_or_else(|| io::Error::other("another process has taken the session"))?;
+        self.ballast.restore(disk);
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ fn an_append_is_one_write_and_a_sync_one_sync() {
     });
     log.append(&[input("a"), input("b"), input("c")]).unwrap();
     log.sync().unwrap();
-    assert_eq!(*calls.lock().unwrap(), [Op::Append, Op::SyncData]);
+    assert_eq!(*calls.lock().unwrap(), [Op::Append, Op::SyncData, Op::Look]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::inode::Inode;
 use super::names::Name;
 use super::{Errno, MemDisk, Op, State, Verdict};
-use crate::disk::{Disk, DiskFile, Entry, Kind, Lock, Meta};
+use crate::disk::{Disk, DiskFile, Entry, FileState, Kind, Lock, Meta};
 
 impl Disk for MemDisk {
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
@@ -28,12 +28,7 @@ impl Disk for MemDisk {
     }
 
     fn read_range(&self, path: &Path, from: u64, len: usize) -> io::Result<Vec<u8>> {
-        self.call(Op::Read, path, len, |state, _| {
-            let live = &state.inodes[state.file(path)?].live;
-            let start = live.len().min(from as usize);
-            let end = live.len().min(start.saturating_add(len));
-            Ok(live[start..end].to_vec())
-        })
+        self.call(Op::Read, path, len, |state, _| Ok(state.inodes[state.file(path)?].range(from, len)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -101,10 +96,11 @@ impl Disk for MemDisk {
                 state.names.create(path, Name::File(index))?;
                 state.inodes.push(Inode::new(0o600));
             }
-            if !state.locks.insert(path.to_path_buf()) {
+            let index = state.file(path)?;
+            if !state.locks.insert(index) {
                 return Ok(None);
             }
-            let lock = MemLock { disk: self.clone(), path: path.to_path_buf(), boot: state.boot };
+            let lock = MemLock { disk: self.clone(), index, boot: state.boot };
             Ok(Some(Box::new(lock) as Box<dyn Lock>))
         })
     }
@@ -134,7 +130,7 @@ impl MemFile {
             if self.boot != state.boot {
                 return Err(Errno::Io.into());
             }
-            if op != Op::SyncData {
+            if !matches!(op, Op::SyncData | Op::Read | Op::Look) {
                 state.change_count += 1;
                 state.inodes[self.index].modified = state.change_count;
             }
@@ -165,6 +161,18 @@ impl DiskFile for MemFile {
             }
             inode.sync();
             Ok(())
+        })
+    }
+
+    fn read_range(&self, from: u64, len: usize) -> io::Result<Vec<u8>> {
+        self.call(Op::Read, len, |state, _| Ok(state.inodes[self.index].range(from, len)))
+    }
+
+    fn state(&self) -> io::Result<FileState> {
+        self.call(Op::Look, 0, |state, _| {
+            let is_linked = state.names.get(&self.path) == Some(&Name::File(self.index))
+                || state.names.files().any(|index| index == self.index);
+            Ok(FileState { len: state.inodes[self.index].len(), is_linked })
         })
     }
 
@@ -210,7 +218,7 @@ impl fmt::Debug for MemFile {
 #[derive(Debug)]
 struct MemLock {
     disk: MemDisk,
-    path: PathBuf,
+    index: usize,
     boot: u64,
 }
 
@@ -220,7 +228,7 @@ impl Drop for MemLock {
     fn drop(&mut self) {
         let mut state = self.disk.state();
         if self.boot == state.boot {
-            state.locks.remove(&self.path);
+            state.locks.remove(&self.index);
         }
     }
 }

@@ -34,6 +34,13 @@ impl Inode {
         self.live.len() as u64 + self.reserved
     }
 
+    /// Up to `len` bytes from `from`, as seen.
+    pub fn range(&self, from: u64, len: usize) -> Vec<u8> {
+        let start = self.live.len().min(from as usize);
+        let end = self.live.len().min(start.saturating_add(len));
+        self.live[start..end].to_vec()
+    }
+
     pub fn append(&mut self, bytes: &[u8]) {
         self.live.extend_from_slice(bytes);
     }

@@ -37,7 +37,8 @@ type Faults = Box<dyn FnMut(&Call) -> Verdict + Send>;
 struct State {
     inodes: Vec<Inode>,
     names: Names,
-    locks: BTreeSet<PathBuf>,
+    /// Of files, whatever their names: one that was removed is locked as long as it is held.
+    locks: BTreeSet<usize>,
     /// Grows with each crash; handles and locks of an earlier boot are dead.
     boot: u64,
     is_off: bool,

@@ -50,12 +50,7 @@ impl Change {
     fn apply(self, names: &mut BTreeMap<PathBuf, Name>) {
         match self {
             Change::Put { path, name } => drop(names.insert(path, name)),
-            Change::Drop { path } => {
-                if names.remove(&path) == Some(Name::Folder) {
-                    // What was in it on the platter only: it does not come back with another folder of this name.
-                    names.retain(|at, _| !at.starts_with(&path));
-                }
-            }
+            Change::Drop { path } => drop(names.remove(&path)),
             Change::Move { from, to, name } => {
                 // One step: no crash sees both names or none.
                 names.remove(&from);
@@ -156,7 +151,9 @@ impl Names {
         if self.seen.keys().any(|at| at != path && at.starts_with(path)) {
             return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
+        // What was removed from it does not come back in another folder of this name.
         self.pending.retain(|change| !change.folder().starts_with(path));
+        self.platter.retain(|at, _| at == path || !at.starts_with(path));
         self.change(Change::Drop { path: path.to_path_buf() });
         Ok(())
     }
