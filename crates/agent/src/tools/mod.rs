@@ -53,7 +53,7 @@ use crate::executor::{Executor, Progress};
 use crate::runner::Redactor;
 
 pub use permission::{PermissionPolicy, RuleSet, Subject};
-pub use rules::RuleError;
+pub use rules::{RuleError, unknown_tool};
 pub use table::{TOOLS, Tool};
 
 use seen::Seen;

@@ -56,22 +56,22 @@ impl RuleSet {
         Self { mode, cwd: super::paths::resolved(&cwd.into()), also_inside, deny, ask, allow }
     }
 
-    /// Adds rules such as `Bash(git push:*)`. Errors: the first that cannot be read, with its reason.
+    /// Adds rules such as `Bash(git push:*)`. Errors: the first that cannot be read, or that asks or denies for a
+    /// tool that does not exist, with its reason.
     pub fn with_rules(
         mut self,
         allow: &[String],
         ask: &[String],
         deny: &[String],
     ) -> Result<Self, RuleError> {
-        let read = |texts: &[String], into: &mut Vec<Rule>| -> Result<(), RuleError> {
+        for text in allow {
+            self.allow.push(Rule::parse(text, &self.cwd)?);
+        }
+        for (texts, into) in [(ask, &mut self.ask), (deny, &mut self.deny)] {
             for text in texts {
-                into.push(Rule::parse(text, &self.cwd)?);
+                into.push(Rule::parse_strict(text, &self.cwd)?);
             }
-            Ok(())
-        };
-        read(allow, &mut self.allow)?;
-        read(ask, &mut self.ask)?;
-        read(deny, &mut self.deny)?;
+        }
         Ok(self)
     }
 

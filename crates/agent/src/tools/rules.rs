@@ -10,9 +10,37 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::commands;
 use super::permission::Subject;
+use super::table::TOOLS;
 
 const EDITORS: [&str; 2] = ["Edit", "Write"];
 const READERS: [&str; 3] = ["Read", "Grep", "Glob"];
+/// Below this likeness a name is no neighbour of another.
+const LIKENESS_MIN: f32 = 0.6;
+/// Claude Code's tools that are not here: its settings and clients may name them, and they never run anyway.
+const ELSEWHERE: [&str; 22] = [
+    "Agent",
+    "AskUserQuestion",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "LS",
+    "LSP",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "Skill",
+    "SlashCommand",
+    "Task",
+    "TaskOutput",
+    "TaskStop",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+];
 
 #[derive(Debug, thiserror::Error)]
 #[error("the permission rule {rule:?} {why}")]
@@ -50,6 +78,14 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
+    /// Reads a rule that must hold: one on a tool that does not exist would deny nothing.
+    pub(super) fn parse_strict(text: &str, cwd: &Path) -> Result<Self, RuleError> {
+        match unknown_tool(text) {
+            Some(why) => Err(RuleError { rule: text.to_owned(), why }),
+            None => Self::parse(text, cwd),
+        }
+    }
+
     pub(super) fn parse(text: &str, cwd: &Path) -> Result<Self, RuleError> {
         let wrong = |why: &str| RuleError { rule: text.to_owned(), why: why.to_owned() };
         let text = text.trim();
@@ -59,8 +95,7 @@ impl Rule {
                 (tool, Some(rest.strip_suffix(')').ok_or_else(|| wrong("lacks its closing bracket"))?))
             }
         };
-        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
-        if tool.is_empty() || !tool.chars().all(is_name) {
+        if tool.is_empty() || !tool.chars().all(is_of_name) {
             return Err(wrong("does not begin with the name of a tool"));
         }
         let scope = match scope {
@@ -137,6 +172,32 @@ impl Rule {
     }
 }
 
+/// Says in words what is wrong with the tool that a rule names: none of ours, of Claude Code's or of an MCP server
+/// (`mcp__server__tool`). None for a rule that names none, which fails otherwise.
+pub fn unknown_tool(rule: &str) -> Option<String> {
+    let tool = rule.split('(').next().unwrap_or_default().trim();
+    let is_known = TOOLS.iter().any(|known| known.name == tool) || ELSEWHERE.contains(&tool);
+    if is_known || tool.starts_with("mcp__") || !tool.chars().all(is_of_name) || tool.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = TOOLS.iter().map(|known| known.name).collect();
+    let lower: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
+    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let tool_lower = tool.to_lowercase();
+    let near = similar::get_close_matches(tool_lower.as_str(), &lower, 1, LIKENESS_MIN);
+    let near = near.first().and_then(|near| lower.iter().position(|name| name == near));
+    let near = near.map(|at| format!(" (did you mean {}?)", names[at]));
+    Some(format!(
+        "is about {tool}, which is no tool{}; those there are: {}, and mcp__server__tool",
+        near.unwrap_or_default(),
+        names.join(", ")
+    ))
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_' || letter == '-'
+}
+
 fn command_scope(command: &str) -> Scope {
     match command.strip_suffix(":*").or_else(|| command.strip_suffix(" *")) {
         Some(prefix) => Scope::Command { text: prefix.to_owned(), is_prefix: true },
@@ -186,6 +247,31 @@ mod tests {
         assert_eq!(error("Bash(ls"), "the permission rule \"Bash(ls\" lacks its closing bracket");
         assert_eq!(error("(x)"), "the permission rule \"(x)\" does not begin with the name of a tool");
         assert!(error("Edit(a{b)").starts_with("the permission rule \"Edit(a{b)\" error parsing glob"));
+    }
+
+    #[test]
+    fn a_rule_that_must_hold_is_about_a_tool_that_exists() {
+        for (rule, near) in [
+            ("bash", Some("(did you mean Bash?)")),
+            ("Bsh(git push:*)", Some("(did you mean Bash?)")),
+            ("EDIT(src/**)", Some("(did you mean Edit?)")),
+            ("Zzz", Some("")),
+            ("Bash(git push:*)", None),
+            ("WebFetch", None),
+            ("mcp__github__push", None),
+        ] {
+            let read = Rule::parse_strict(rule, Path::new("/w"));
+            match (read, near) {
+                (Ok(_), None) => {}
+                (Err(error), Some(near)) => {
+                    let text = error.to_string();
+                    let is_told = text.contains(near) && text.contains("those there are: Read, Write, Edit");
+                    assert!(is_told, "{text}");
+                }
+                (read, _) => panic!("{rule}: {read:?}"),
+            }
+            assert!(Rule::parse(rule, Path::new("/w")).is_ok(), "{rule} may allow what does not exist");
+        }
     }
 
     #[test]
