@@ -410,7 +410,7 @@ async fn lines_are_found_in_every_mode() {
         (json!({"pattern": "one", "output_mode": "content", "path": "b.txt"}), "b.txt:1:one"),
         (
             json!({"pattern": "fn", "output_mode": "content", "head_limit": 1}),
-            "a.rs:1:fn one() {}\n(Stopped after 1 lines; there are more.)",
+            "a.rs:1:fn one() {}\n(Stopped after 1 line; there are more.)",
         ),
         (
             json!({"pattern": "one.*two", "output_mode": "content", "multiline": true}),

@@ -186,12 +186,22 @@ fn has_line_numbers(wanted: &str) -> bool {
 }
 
 fn ambiguous(bytes: &[u8], places: &[Range<usize>], form: Form, wanted: &str) -> String {
-    let named: Vec<String> =
-        places.iter().take(PLACES_NAMED_MAX).map(|place| line_of(bytes, place.start).to_string()).collect();
-    let more = if places.len() > PLACES_NAMED_MAX { ", …" } else { "" };
+    let (mut lines, mut line, mut counted) = (Vec::new(), 1, 0);
+    for place in places {
+        line += memchr::memchr_iter(b'\n', &bytes[counted..place.start]).count();
+        counted = place.start;
+        // Several on one line are told once.
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    let is_one = lines.len() == 1;
+    let more = if lines.len() > PLACES_NAMED_MAX { ", …" } else { "" };
+    let named: Vec<String> = lines.iter().take(PLACES_NAMED_MAX).map(usize::to_string).collect();
+    let at = if is_one { "all on line" } else { "at lines" };
     let how = if form == Form::Exact { String::new() } else { format!(" ({})", form.words()) };
     format!(
-        "Found {} matches of the string to replace{how}, at lines {}{more}, but replace_all is false. \
+        "Found {} matches of the string to replace{how}, {at} {}{more}, but replace_all is false. \
          To replace one of them, give more of the lines around it; to replace all, set replace_all.\nString: {}",
         places.len(),
         named.join(", "),
@@ -272,6 +282,11 @@ mod tests {
             check(b"a\nb\na\n", "a", "x", false).unwrap_err(),
             "Found 2 matches of the string to replace, at lines 1, 3, but replace_all is false. To replace one of \
              them, give more of the lines around it; to replace all, set replace_all.\nString: a"
+        );
+        assert!(
+            check(b"b\na a\n", "a", "x", false)
+                .unwrap_err()
+                .starts_with("Found 2 matches of the string to replace, all on line 2, but")
         );
         assert_eq!(
             check(b"a", "a", "a", false).unwrap_err(),

@@ -254,7 +254,8 @@ impl<'a> Hits<'a> {
             }
             Mode::Content => {
                 if self.is_over {
-                    self.lines.push(format!("(Stopped after {} lines; there are more.)", self.entries_max));
+                    let s = if self.entries_max == 1 { "" } else { "s" };
+                    self.lines.push(format!("(Stopped after {} line{s}; there are more.)", self.entries_max));
                 }
                 self.lines.join("\n")
             }

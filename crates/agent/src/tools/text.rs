@@ -17,8 +17,15 @@ pub(super) fn call_error(text: impl AsRef<str>) -> CallResult {
 pub(super) fn title(tool: &str, subject: &str) -> String {
     let line = subject.trim().lines().next().unwrap_or_default();
     let is_cut = line.chars().count() > TITLE_CHARS_MAX || line.len() < subject.trim().len();
-    let short: String = line.chars().take(TITLE_CHARS_MAX).collect();
-    let short: String = short.chars().filter(|letter| !letter.is_control()).collect();
+    let mut short = String::new();
+    for letter in line.chars().take(TITLE_CHARS_MAX) {
+        match letter {
+            // Shown, as a question shows the whole input: what vanishes can hide something.
+            '\0'..='\u{1f}' | '\u{7f}' => short.extend(['^', char::from(letter as u8 ^ 0x40)]),
+            letter if letter.is_control() => {}
+            letter => short.push(letter),
+        }
+    }
     if short.is_empty() {
         return tool.to_owned();
     }
@@ -71,7 +78,7 @@ mod tests {
         assert_eq!(title("Bash", "a\nb"), "Bash(a…)");
         assert_eq!(title("TodoWrite", ""), "TodoWrite");
         assert_eq!(title("Bash", &"ü".repeat(200)), format!("Bash({}…)", "ü".repeat(80)));
-        assert_eq!(title("Bash", "echo \u{1b}[31m"), "Bash(echo [31m)");
+        assert_eq!(title("Bash", "echo \u{1b}[31m"), "Bash(echo ^[[31m)");
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub(super) fn run(shared: &Shared, step: &RunStep, _stop: &CancellationToken) ->
     let new = new_bytes(&found, &input.content);
     let lines = input.content.lines().count();
     let verb = if found.bytes.is_some() { "replaced" } else { "created" };
-    let text = format!("The file {} has been {verb} ({lines} lines).", found.real.display());
+    let s = if lines == 1 { "" } else { "s" };
+    let text = format!("The file {} has been {verb} ({lines} line{s}).", found.real.display());
     change::apply(shared, &found, &new, text)
 }
 
