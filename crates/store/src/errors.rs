@@ -75,14 +75,14 @@ pub enum OpenError {
     /// Its process died before anything was acknowledged.
     #[error("session {session} was never begun: {folder} holds nothing that was saved")]
     Empty { session: String, folder: PathBuf },
-    #[error("session {session} is open in another process; wait for it, or fork the session")]
+    #[error("session {session} is open in another process; wait until that ends")]
     Locked { session: String },
     #[error(
         "session {session} is of format {format}; this yaoki writes format {FORMAT}, so it can only read it"
     )]
     Newer { session: String, format: u64 },
     /// Its key and folder are unknown, so nothing can follow. [`read_only`](crate::read_only) shows the rest.
-    #[error("the header of session {session} is damaged; the session can only be read or forked")]
+    #[error("the header of session {session} is damaged; nothing can follow, the session can only be read")]
     NoHeader { session: String },
     #[error("cannot {doing} of session {session}")]
     Storage {

@@ -55,7 +55,7 @@ fn the_second_writer_is_refused_and_takes_over_when_the_first_is_gone() {
     let log = create(&disk);
     let error = open(&disk).unwrap_err();
     assert!(matches!(error, OpenError::Locked { .. }));
-    assert_eq!(error.to_string(), "session s is open in another process; wait for it, or fork the session");
+    assert_eq!(error.to_string(), "session s is open in another process; wait until that ends");
     assert_eq!(read(&disk).0.len(), 1, "readers are not kept out");
     drop(log);
     assert_eq!(open(&disk).unwrap().log.epoch(), 2);
