@@ -13,7 +13,9 @@ use crate::exit::CliError;
 /// A coding agent that does not lose its place
 #[derive(Debug, Parser)]
 #[command(name = "yaoki", version, disable_help_subcommand = true, disable_version_flag = true)]
-#[command(after_help = "Exit codes: 0 done, 1 not done, 2 wrong usage or settings, 130 and 143 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 not done, 2 wrong usage or settings, 129, 130 and 143 interrupted."
+)]
 pub struct Cli {
     /// What to do. Without -p it is the first prompt of a conversation
     pub prompt: Option<String>,
@@ -188,6 +190,14 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, Parsed> {
     Ok(cli)
 }
 
+/// Whether a command line asks for one of the JSON formats, even one that cannot be read as a whole.
+pub fn wants_json(argv: &[OsString]) -> bool {
+    let is_json = |value: &str| matches!(value, "json" | "stream-json");
+    let words: Vec<&str> = argv.iter().map_while(|word| word.to_str().filter(|word| *word != "--")).collect();
+    words.windows(2).any(|pair| pair[0] == "--output-format" && is_json(pair[1]))
+        || words.iter().filter_map(|word| word.strip_prefix("--output-format=")).any(is_json)
+}
+
 /// Why there is nothing to run.
 #[derive(Debug, PartialEq)]
 pub enum Parsed {
@@ -201,6 +211,10 @@ impl Parsed {
         use clap::error::{ContextKind, ErrorKind};
         if error.kind() == ErrorKind::DisplayHelp {
             return Parsed::Text(error.to_string());
+        }
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let words = "yaoki lab does one of: serve SCRIPT, schema";
+            return Parsed::Wrong(CliError::usage(words, "see yaoki lab --help"));
         }
         let rendered = error.to_string();
         let mut lines = rendered.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -369,6 +383,7 @@ mod tests {
                 &["sesions", "x"],
                 "unexpected argument 'x' found; see yaoki --help; a prompt of several words needs quotes",
             ),
+            (&["lab"], "yaoki lab does one of: serve SCRIPT, schema; see yaoki lab --help"),
             (&["lab", "serv"], "unrecognized subcommand 'serv'; did you mean serve?"),
             (
                 &["--output-format", "jsn"],
@@ -404,6 +419,20 @@ mod tests {
             ),
         ] {
             assert_eq!(wrong(args), want, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_wish_for_json_is_heard_in_a_command_line_that_is_wrong() {
+        for (args, want) in [
+            (&["-p", "x", "--output-format", "json", "--modle"][..], true),
+            (&["--output-format=stream-json"], true),
+            (&["--output-format", "text"], false),
+            (&["-p", "json"], false),
+            (&["-p", "--", "--output-format", "json"], false),
+        ] {
+            let argv: Vec<OsString> = args.iter().map(OsString::from).collect();
+            assert_eq!(wants_json(&argv), want, "{args:?}");
         }
     }
 

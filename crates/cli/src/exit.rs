@@ -13,6 +13,7 @@ pub const GOOD: u8 = 0;
 pub const ENDED_BADLY: u8 = 1;
 /// Wrong usage, unreadable configuration, no key: nothing was started.
 pub const USAGE: u8 = 2;
+pub const SIGHUP: u8 = 129;
 pub const SIGINT: u8 = 130;
 pub const SIGTERM: u8 = 143;
 
@@ -52,6 +53,8 @@ pub const TYPED: &[(TerminalReason, u8)] = &[
 /// A signal that asked us to leave. Its code wins over that of the turn it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
+    /// The terminal is gone.
+    Hangup,
     Interrupt,
     Terminate,
 }
@@ -59,6 +62,7 @@ pub enum Signal {
 impl Signal {
     pub fn code(self) -> u8 {
         match self {
+            Signal::Hangup => SIGHUP,
             Signal::Interrupt => SIGINT,
             Signal::Terminate => SIGTERM,
         }
@@ -165,6 +169,7 @@ mod tests {
             (TerminalReason::CancelledTools, false, Some(Signal::Interrupt), 130),
             (TerminalReason::CancelledStreaming, true, Some(Signal::Terminate), 143),
             (TerminalReason::Completed, false, Some(Signal::Interrupt), 130),
+            (TerminalReason::CancelledTools, true, Some(Signal::Hangup), 129),
         ] {
             assert_eq!(code_of(reason, typed, signal), want, "{}, {typed}, {signal:?}", reason.name());
         }

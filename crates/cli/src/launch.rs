@@ -21,6 +21,8 @@ use crate::settings::Settings;
 use crate::settings::env::Env;
 
 const BASE_URL: &str = "https://api.anthropic.com";
+/// Needed by the protocol, not by the lab. It is taken out of whatever is told, so it must occur in no text.
+const FAKE_KEY: &str = "yaoki-fake-key-b07c1e9d4a62";
 const KEYS: [&str; 2] = ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"];
 
 /// Everything that is needed to open sessions.
@@ -57,7 +59,7 @@ impl Launch {
         let permission_mode = permission_mode(&settings, flags, &env, is_root)?;
         let lab = flags.fake.as_deref().map(start_lab).transpose()?;
         let (endpoint, key_source) = match &lab {
-            Some(lab) => (Endpoint::new(lab.url(), Credential::ApiKey(Secret::new("lab"))), "--fake"),
+            Some(lab) => (Endpoint::new(lab.url(), Credential::ApiKey(Secret::new(FAKE_KEY))), "--fake"),
             None => endpoint(&settings, &env)?,
         };
         let mut secrets = Vec::new();
@@ -90,7 +92,12 @@ impl Launch {
             ca_bundle: settings.text("caBundle").map(PathBuf::from),
             pass_credentials: settings.bool("passCredentials").unwrap_or(false),
         };
-        Ok(Self { config, env, warnings: settings.warnings, key_source, lab })
+        let mut warnings = settings.warnings;
+        for rule in &config.allow {
+            let unknown = yaoki::tools::unknown_tool(rule);
+            warnings.extend(unknown.map(|why| format!("the permission rule {rule:?} {why}")));
+        }
+        Ok(Self { config, env, warnings, key_source, lab })
     }
 
     /// Opens a session, or creates one.
@@ -280,7 +287,17 @@ pub fn load_script(path: &Path) -> Result<Script, CliError> {
 }
 
 /// Returns where sessions and the prompt history live.
+///
+/// Errors: there is no such place, or YAOKI_HOME is relative: it would be another for each working folder.
 pub fn home(env: &Env) -> Result<PathBuf, CliError> {
+    if env.folder("YAOKI_HOME").is_none()
+        && let Some(relative) = env.get("YAOKI_HOME")?
+    {
+        return Err(CliError::config(
+            format_args!("YAOKI_HOME is not an absolute path: {relative:?}"),
+            "begin it with /, or unset it",
+        ));
+    }
     env.folder("YAOKI_HOME")
         .or_else(|| env.folder("XDG_DATA_HOME").map(|data| data.join("yaoki")))
         .or_else(|| env.folder("HOME").map(|home| home.join(".local/share/yaoki")))
@@ -372,6 +389,23 @@ mod tests {
         assert!(matches!(&launch.config.endpoint.credential, Credential::ApiKey(k) if k.expose() == "k"));
         let text = refused(&[("ANTHROPIC_API_KEY", "sk-ant two words")], RunFlags::default(), false);
         assert!(!text.contains("sk-ant"), "{text}");
+    }
+
+    #[test]
+    fn a_relative_home_is_refused_and_not_passed_over() {
+        let pairs = [("ANTHROPIC_API_KEY", "k"), ("YAOKI_HOME", "state"), ("HOME", "/h")];
+        let text = refused(&pairs, RunFlags::default(), false);
+        assert_eq!(text, "YAOKI_HOME is not an absolute path: \"state\"; begin it with /, or unset it");
+        let env = Env::of(&[("YAOKI_HOME", ""), ("HOME", "/h")]);
+        assert_eq!(home(&env).unwrap(), Path::new("/h/.local/share/yaoki"));
+    }
+
+    #[test]
+    fn a_rule_on_a_tool_that_does_not_exist_is_a_warning_where_it_allows() {
+        let flags = RunFlags { allowed_tools: vec!["bash,Edit,mcp__a__b".into()], ..RunFlags::default() };
+        let warnings = prepared(&[("ANTHROPIC_API_KEY", "k")], flags, false).unwrap().warnings;
+        let [warning] = &warnings[..] else { panic!("not one: {warnings:?}") };
+        assert!(warning.contains("\"bash\"") && warning.contains("did you mean Bash?"), "{warning}");
     }
 
     #[test]

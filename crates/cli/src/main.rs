@@ -4,6 +4,7 @@
 //! Deliberately not here: the loop, tools, recovery; the library does that, and this crate sees it from outside.
 
 mod args;
+mod background;
 mod commands;
 mod demo;
 mod exit;
@@ -55,11 +56,17 @@ fn started(argv: Vec<OsString>) -> Result<u8, CliError> {
         out::print(version)?;
         return Ok(exit::GOOD);
     }
+    let wants_json = args::wants_json(&argv);
     match args::parse(argv) {
         Ok(Cli { version: true, .. }) => out::print(VERSION).map(|()| exit::GOOD),
         Ok(cli) => commands::run(cli),
         Err(Parsed::Text(help)) => out::print(&help).map(|()| exit::GOOD),
-        Err(Parsed::Wrong(error)) => Err(error),
+        Err(Parsed::Wrong(error)) => {
+            if wants_json {
+                print::tell_in_json(None, &error);
+            }
+            Err(error)
+        }
     }
 }
 

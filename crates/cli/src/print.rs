@@ -12,6 +12,7 @@ use yaoki::core::message::Part;
 use yaoki::{Agent, Nobody, Status};
 
 use crate::args::{OutputFormat, RunFlags};
+use crate::background::{self, Alive};
 use crate::exit::{CliError, ENDED_BADLY, GOOD, code_of};
 use crate::launch::Launch;
 use crate::out::{self, Gone};
@@ -42,10 +43,15 @@ pub async fn run(launch: &Launch, flags: &RunFlags, job: Job) -> Result<u8, CliE
 /// Tells a program that reads only standard output why there was no turn.
 pub fn fail_in_json(flags: &RunFlags, session: Option<&str>, error: &CliError) {
     if flags.output_format.unwrap_or_default() != OutputFormat::Text {
-        let line = to_line(&result::failed_start(session, &error.to_string(), new_uuid()));
-        // Who does not read it has standard error and the exit code.
-        let _ = out::stdout(&format!("{line}\n"));
+        tell_in_json(session, error);
     }
+}
+
+/// Prints the `result` of a start that failed.
+pub fn tell_in_json(session: Option<&str>, error: &CliError) {
+    let line = to_line(&result::failed_start(session, &error.to_string(), new_uuid()));
+    // Who does not read it has standard error and the exit code.
+    let _ = out::stdout(&format!("{line}\n"));
 }
 
 /// Checks what flags ask for together.
@@ -82,6 +88,10 @@ async fn started(launch: &Launch, flags: &RunFlags, job: Job) -> Result<u8, CliE
     let ran = turn::run(&mut agent, work, &onlooker, &mut signals, clock).await;
     let mut printer = lock(&printer);
     printer.leave();
+    let alive = background::alive(agent.folder());
+    if !alive.is_empty() {
+        printer.background(&alive, agent.session_id().as_str());
+    }
     let code = match &ran.summary {
         Some(summary) => {
             printer.end(summary, &agent.status(), clock.ms());
@@ -173,6 +183,13 @@ impl Printer {
         let line = self.wire.recovery(notice);
         self.json(&line);
         self.screen.notice_of(yaoki::core::event::Level::Warn, notice);
+    }
+
+    fn background(&mut self, alive: &[Alive], session: &str) {
+        let text = background::told(alive, session);
+        let line = self.wire.background(alive, &text);
+        self.json(&line);
+        out::stderr(&format!("! {text}"));
     }
 
     fn end(&mut self, summary: &TurnSummary, status: &Status, now_ms: u64) {

@@ -13,16 +13,19 @@ pub fn run(cli: Cli) -> Result<u8, CliError> {
     let flags = &cli.run;
     match &flags.print {
         Some(beside) => {
-            print::check(flags)?;
-            let given = prompt_of(beside, cli.prompt.as_deref())?;
-            let prompt = crate::prompt::read(given)?;
-            let (launch, session) = prepared(&cli).inspect_err(|error| {
+            let ready = || {
+                print::check(flags)?;
+                let given = prompt_of(beside, cli.prompt.as_deref())?;
+                let prompt = crate::prompt::read(given)?;
+                prepared(&cli).map(|(launch, session)| (prompt, launch, session))
+            };
+            let (prompt, launch, session) = ready().inspect_err(|error| {
                 print::fail_in_json(flags, cli.resume.as_deref(), error);
             })?;
             block_on(print::run(&launch, flags, Job { session, prompt: Some(prompt) }))
         }
         None => {
-            refuse_print_flags(flags)?;
+            refuse_print_flags(flags).inspect_err(|error| print::fail_in_json(flags, None, error))?;
             let (launch, session) = prepared(&cli)?;
             block_on(repl::run(launch, Begin { session, prompt: cli.prompt, finish: false }))
         }

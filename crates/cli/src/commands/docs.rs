@@ -4,7 +4,7 @@ use yaoki::core::record::Record;
 
 use super::COMMANDS;
 use crate::args::{Cli, Command};
-use crate::exit::{CliError, GOOD, SIGINT, SIGTERM, TYPED, USAGE};
+use crate::exit::{CliError, GOOD, SIGHUP, SIGINT, SIGTERM, TYPED, USAGE};
 use crate::out;
 use crate::render::words::end_of;
 use crate::repl::slash::SLASH;
@@ -130,6 +130,7 @@ fn exit_codes() -> String {
         let words = end_of(*reason).words;
         rows.push(vec![format!("{code} with `--typed-exit-codes`"), format!("`{}`: {words}", reason.name())]);
     }
+    rows.push(vec![SIGHUP.to_string(), "SIGHUP (the terminal is gone)".to_owned()]);
     rows.push(vec![SIGINT.to_string(), "SIGINT (Ctrl+C)".to_owned()]);
     rows.push(vec![SIGTERM.to_string(), "SIGTERM".to_owned()]);
     markdown(&["Code", "Meaning"], rows)

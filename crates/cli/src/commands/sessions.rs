@@ -51,7 +51,10 @@ pub fn listed(home: &Path, cwd: Option<&Path>) -> Result<Vec<SessionInfo>, CliEr
 
 /// One line for each: id, when it was written, how it ended, the first prompt.
 pub fn table(sessions: &[SessionInfo]) -> String {
-    let end = |session: &SessionInfo| one_line(session.last_end.as_deref().unwrap_or("open"));
+    let end = |session: &SessionInfo| match is_damaged(session) {
+        true => "damaged".to_owned(),
+        false => one_line(session.last_end.as_deref().unwrap_or("open")),
+    };
     let width = sessions.iter().map(|session| end(session).len()).max().unwrap_or(0);
     let rows = sessions.iter().map(|session| {
         let title = clip(&one_line(&session.title), TITLE_CHARS_MAX);
@@ -60,6 +63,11 @@ pub fn table(sessions: &[SessionInfo]) -> String {
         format!("{}\n", row.trim_end())
     });
     rows.collect()
+}
+
+/// Whether its header cannot be read, so that nothing can follow.
+fn is_damaged(session: &SessionInfo) -> bool {
+    session.cwd.is_none()
 }
 
 /// `2026-11-30 17:46`, in this machine's time zone.
@@ -76,6 +84,7 @@ fn to_json(session: &SessionInfo) -> Value {
         "modified": jiff::Timestamp::from_nanosecond(session.modified_ns).unwrap_or_default().to_string(),
         "title": session.title,
         "last_end": session.last_end,
+        "is_damaged": is_damaged(session),
         "bytes": session.bytes,
     })
 }
@@ -97,12 +106,14 @@ mod tests {
             bytes: 10,
         };
         let open = SessionInfo { title: String::new(), last_end: None, ..session.clone() };
-        let table = table(&[session, open]);
+        let damaged = SessionInfo { cwd: None, title: String::new(), ..session.clone() };
+        let table = table(&[session, open, damaged]);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines.len(), 2);
+        assert_eq!(lines.len(), 3);
         assert!(
             lines[0].starts_with("0190  19") && lines[0].ends_with("  completed  make ^[[2Jthe tests pass")
         );
         assert!(lines[1].ends_with("  open"), "{table}");
+        assert!(lines[2].ends_with("  damaged"), "its end is not known: {table}");
     }
 }

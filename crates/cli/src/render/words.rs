@@ -4,7 +4,7 @@
 //! Deliberately not here: colours, and when a sentence is due.
 
 use yaoki::core::event::TurnSummary;
-use yaoki::core::fault::Failure;
+use yaoki::core::fault::{Failure, Fault};
 use yaoki::core::terminal::TerminalReason;
 
 use super::plain::{clean, clip, one_line};
@@ -57,6 +57,11 @@ const fn end(reason: TerminalReason, words: &'static str, hint: &'static str) ->
     End { reason, words, hint }
 }
 
+const SHORTER: &str = "give less at once, or begin a new session (in a conversation with /clear)";
+
+/// What to try where it seems that somebody else answers than the API.
+const ADDRESS: &str = "check ANTHROPIC_BASE_URL: it is the address without /v1";
+
 pub const ENDS: &[End] = &[
     end(TerminalReason::Completed, "the turn is done", ""),
     end(TerminalReason::MaxTurns, "the limit of rounds is reached", "go on with a higher --max-turns"),
@@ -65,16 +70,8 @@ pub const ENDS: &[End] = &[
         "the answer was cut at its limit",
         "raise maxTokens, or ask for smaller pieces",
     ),
-    end(
-        TerminalReason::PromptTooLong,
-        "the conversation is too long for the model",
-        "start anew with /clear",
-    ),
-    end(
-        TerminalReason::BlockingLimit,
-        "the conversation is over the model's limit",
-        "start anew with /clear",
-    ),
+    end(TerminalReason::PromptTooLong, "the conversation is too long for the model", SHORTER),
+    end(TerminalReason::BlockingLimit, "the conversation is over the model's limit", SHORTER),
     end(
         TerminalReason::RapidRefillBreaker,
         "the context fills up as fast as it is emptied",
@@ -156,7 +153,17 @@ pub fn ended(summary: &TurnSummary) -> (String, String) {
     if let Some(at) = &summary.resumes_at {
         message.push_str(&format!(" · may go on at {}", one_line(at)));
     }
-    (message, end.hint.to_owned())
+    let hint = if summary.failure.as_ref().is_some_and(is_elsewhere) { ADDRESS } else { end.hint };
+    (message, hint.to_owned())
+}
+
+/// Whether an answer looks as if the address were wrong.
+fn is_elsewhere(failure: &Failure) -> bool {
+    match failure.fault {
+        Fault::ModelGone => false,
+        Fault::NotTheApi { .. } => true,
+        _ => matches!(failure.evidence.status, Some(300..=399 | 404 | 405)),
+    }
 }
 
 /// `1 line`, `3 lines`.
@@ -166,7 +173,8 @@ pub fn plural(count: u64, one: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use yaoki::core::fault::{Evidence, Fault};
+    use yaoki::core::fault::Evidence;
+    use yaoki::core::message::Usage;
 
     use super::*;
 
@@ -204,6 +212,35 @@ mod tests {
         let long = "line\n".repeat(10);
         assert_eq!(error_start(&long), "line\n  line\n  line\n  line\n  line\n  line\n  … 4 more lines");
         assert_eq!(error_start(&"x".repeat(1000)).chars().count(), ERROR_CHARS_MAX);
+    }
+
+    #[test]
+    fn an_answer_of_somebody_else_points_at_the_address() {
+        let hint = |reason, fault, status| {
+            let evidence = Evidence { status, message: "x".into(), ..Evidence::default() };
+            ended(&TurnSummary {
+                reason,
+                text: String::new(),
+                error: Some("x".into()),
+                resumes_at: None,
+                failure: Some(Failure { fault, evidence }),
+                rounds: 0,
+                usage: Usage::default(),
+                attempts_failed: 0,
+                denials: Vec::new(),
+                stop: None,
+            })
+            .1
+        };
+        let invalid = TerminalReason::InvalidRequest;
+        for status in [301, 308, 404, 405] {
+            let hint = hint(invalid, Fault::Invalid, Some(status));
+            assert!(hint.contains("ANTHROPIC_BASE_URL"), "{status}: {hint}");
+        }
+        assert_eq!(hint(invalid, Fault::Invalid, Some(400)), "check model and settings");
+        assert_eq!(hint(invalid, Fault::ModelGone, Some(404)), "check model and settings");
+        let long = hint(TerminalReason::PromptTooLong, Fault::TooLong, Some(413));
+        assert!(long.starts_with("give less at once"), "{long}");
     }
 
     #[test]

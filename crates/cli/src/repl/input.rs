@@ -94,7 +94,11 @@ fn edit(history: &Path, color: bool, mut wished: mpsc::Receiver<()>, say: &mpsc:
     let mut editor = editor(history, color);
     while wished.blocking_recv().is_some() {
         let line = match editor.read_line(&Mark) {
-            Ok(Signal::Success(text)) => Line::Text(text.replace("\\\n", "\n")),
+            Ok(Signal::Success(text)) => {
+                // This thread ends with the process, so nothing is written later. Without a history there is no harm.
+                let _ = editor.sync_history();
+                Line::Text(text.replace("\\\n", "\n"))
+            }
             Ok(Signal::CtrlC) => Line::Interrupt,
             // A terminal that cannot be read is gone.
             Ok(_) | Err(_) => Line::End,

@@ -169,7 +169,7 @@ impl Repl {
         let ran = turn::run(&mut self.agent, work, &onlooker, &mut self.signals, self.clock).await;
         lock(&self.screen).clear_live();
         match ran.signal {
-            Some(signal @ Signal::Terminate) => Next::Leave(signal.code()),
+            Some(signal @ (Signal::Terminate | Signal::Hangup)) => Next::Leave(signal.code()),
             Some(Signal::Interrupt) | None => Next::Go,
         }
     }

@@ -51,7 +51,11 @@ impl<'a> Reader<'a> {
     /// Walks one object; `prefix` is empty or ends with a dot.
     fn object(&mut self, raw: &'a RawValue, prefix: &str) -> Result<(), CliError> {
         let Ok(members) = serde_json::from_str::<BTreeMap<String, &'a RawValue>>(raw.get()) else {
-            let what = if prefix.is_empty() { "the file" } else { prefix.trim_end_matches('.') };
+            let what = match prefix {
+                "" if self.layer.from == "--settings" => "it",
+                "" => "the file",
+                prefix => prefix.trim_end_matches('.'),
+            };
             let hint = "write it in braces, such as {\"model\": \"…\"}";
             return Err(self.wrong(raw, format_args!("{what} must be a JSON object"), hint));
         };

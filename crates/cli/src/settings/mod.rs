@@ -39,6 +39,7 @@ impl Settings {
     pub fn load(env: &mut Env, cwd: &Path, flag: Option<&str>) -> Result<Self, CliError> {
         let mut settings = Settings::default();
         for file in files(env, cwd) {
+            refuse_special(&file)?;
             if let Some(text) = read_if_there(&file.path, &file.shown)? {
                 settings.put(layer::parse(&text, &file.shown, file.trust)?);
             }
@@ -175,6 +176,18 @@ pub fn shown(env: &Env, path: &Path) -> String {
     }
 }
 
+/// A pipe or device that is found, rather than named by a person, could hold up the start for ever.
+fn refuse_special(place: &Place) -> Result<(), CliError> {
+    match std::fs::metadata(&place.path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => Err(CliError::config(
+            format_args!("cannot read {}: it is not a regular file", place.shown),
+            "put a file there, or move it away to go on without it",
+        )),
+        // Reading says what else is wrong.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Reads a file; none if it is not there.
 fn read_if_there(path: &Path, shown: &str) -> Result<Option<String>, CliError> {
     let unreadable = |error: std::io::Error| {
@@ -201,6 +214,7 @@ fn from_flag(flag: &str, cwd: &Path) -> Result<Layer, CliError> {
     }
     match read_if_there(&cwd.join(flag), flag)? {
         Some(text) => layer::parse(&text, flag, Trust::User),
+        None if serde_json::from_str::<Value>(flag).is_ok() => layer::parse(flag, "--settings", Trust::User),
         None => Err(CliError::config(
             format_args!("--settings: there is no file {flag}"),
             "name a file that exists, or give the JSON itself, such as '{\"model\": \"…\"}'",
@@ -321,6 +335,25 @@ mod tests {
         let (_dir, mut env, project) = world(&[]);
         let error = Settings::load(&mut env, &project, Some("none.json")).unwrap_err();
         assert!(error.to_string().starts_with("--settings: there is no file none.json; "), "{error}");
+    }
+
+    #[test]
+    fn json_that_is_no_object_is_said_to_be_none() {
+        let (_dir, mut env, project) = world(&[]);
+        for flag in ["[]", " 3", "null", "\"x\""] {
+            let error = Settings::load(&mut env, &project, Some(flag)).unwrap_err().to_string();
+            assert!(error.contains("it must be a JSON object; write it in braces"), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+        let (_dir, mut env, project) = world(&[]);
+        fs::create_dir_all(project.join(".yaoki")).unwrap();
+        let path = project.join(".yaoki/settings.json");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        let error = Settings::load(&mut env, &project, None).unwrap_err();
+        assert!(error.to_string().contains("settings.json: it is not a regular file"), "{error}");
     }
 
     #[test]

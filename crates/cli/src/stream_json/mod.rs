@@ -20,6 +20,7 @@ use yaoki::core::record::Refusal;
 use yaoki::core::terminal::TerminalReason;
 
 use self::names::{error_class, retry_class, wire_end};
+use crate::background::Alive;
 
 /// The version that clients look for. Ours is beside it.
 pub const CLAUDE_VERSION: &str = "2.1.300";
@@ -202,6 +203,13 @@ impl Wire {
     /// Something that was found when the session was opened.
     pub fn recovery(&mut self, text: &str) -> Value {
         self.system("yaoki_recovery", json!({ "text": text }))
+    }
+
+    /// What still runs when the process ends.
+    pub fn background(&mut self, alive: &[Alive], text: &str) -> Value {
+        let tasks = alive.iter().map(|alive| json!({ "task_id": alive.task, "processes": alive.what }));
+        let tasks: Vec<Value> = tasks.collect();
+        self.system("yaoki_background", json!({ "tasks": tasks, "text": text }))
     }
 
     /// Lets results of an earlier process's calls be told by the ids that clients know.

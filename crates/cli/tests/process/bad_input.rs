@@ -47,6 +47,13 @@ fn each_is_one_line_with_the_next_thing_to_try() {
             &[1, 2],
             &["0199-none", "yaoki sessions"],
         ),
+        (
+            "a rule on no tool",
+            &["-p", "x", "--disallowedTools", "bash"],
+            &[2],
+            &["\"bash\"", "did you mean Bash?"],
+        ),
+        ("settings that are a list", &["-p", "x", "--settings", "[]"], &[2], &["JSON object"]),
         ("empty prompt", &["-p", ""], &[1, 2], &["prompt"]),
         ("no such script", &["-p", "x", "--fake", "none.json"], &[1, 2], &["none.json"]),
     ] {
@@ -134,4 +141,28 @@ fn a_read_only_disk_is_named_and_nothing_is_lost() {
     }
     assert_eq!(fs::read(&log).unwrap(), before);
     stage.run(&["-p", "again", "--resume", &session]).assert_code(0);
+}
+
+#[test]
+fn a_program_that_reads_json_is_told_of_a_start_that_failed() {
+    let stage = stage();
+    for args in [
+        &["-p", "x", "--output-format", "json", "--modle", "m"][..],
+        &["-p", "x", "--output-format=stream-json", "--verbose", "--max-turns", "0"],
+        &["-p", "x", "--output-format", "stream-json"],
+        &["-p", "--output-format", "json"],
+        &["x", "--output-format", "json"],
+        &["resume", "ID", "--output-format", "json"],
+        &["-p", "x", "--output-format", "json", "--disallowedTools", "Bsh"],
+    ] {
+        // The flag that comes along would stand behind what is wrong.
+        let ran = Running::start(&mut stage.bare(args)).wait();
+        ran.assert_code(2);
+        let [line] = ran.out.lines().collect::<Vec<_>>()[..] else { panic!("{args:?}: {ran:?}") };
+        let result: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&result["type"], &result["is_error"]), (&"result".into(), &true.into()), "{args:?}");
+        let told = result["errors"][0].as_str().unwrap();
+        assert!(ran.err.contains(told) && ran.err_lines().len() == 1, "{args:?}: {ran:?}");
+    }
+    assert_eq!(stage.asks().len(), 0);
 }

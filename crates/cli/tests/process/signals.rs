@@ -9,7 +9,7 @@ use crate::stage::{Stage, WAIT, is_ready};
 
 #[test]
 fn a_signal_ends_the_turn_and_its_command_and_keeps_the_session() {
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let stage = Stage::new(Script::of(vec![
             Step::tool(
                 "Bash",
