@@ -20,6 +20,8 @@ pub struct SessionInfo {
     pub title: String,
     /// How the last turn ended; none while one is open, or where it cannot be told.
     pub last_end: Option<String>,
+    /// Its header cannot be read: nothing can follow.
+    pub is_damaged: bool,
     pub bytes: u64,
 }
 
@@ -68,6 +70,7 @@ fn to_info(summary: Summary) -> SessionInfo {
         modified_ns: summary.modified_ns,
         title: title.unwrap_or_default().chars().take(TITLE_CHARS_MAX).collect(),
         last_end: last.flatten(),
+        is_damaged: summary.head.first().is_none_or(|line| line.kind() != "header"),
         bytes: summary.bytes,
         id: summary.session,
         folder: summary.folder,

@@ -51,7 +51,7 @@ pub fn listed(home: &Path, cwd: Option<&Path>) -> Result<Vec<SessionInfo>, CliEr
 
 /// One line for each: id, when it was written, how it ended, the first prompt.
 pub fn table(sessions: &[SessionInfo]) -> String {
-    let end = |session: &SessionInfo| match is_damaged(session) {
+    let end = |session: &SessionInfo| match session.is_damaged {
         true => "damaged".to_owned(),
         false => one_line(session.last_end.as_deref().unwrap_or("open")),
     };
@@ -63,11 +63,6 @@ pub fn table(sessions: &[SessionInfo]) -> String {
         format!("{}\n", row.trim_end())
     });
     rows.collect()
-}
-
-/// Whether its header cannot be read, so that nothing can follow.
-fn is_damaged(session: &SessionInfo) -> bool {
-    session.cwd.is_none()
 }
 
 /// `2026-11-30 17:46`, in this machine's time zone.
@@ -84,7 +79,7 @@ fn to_json(session: &SessionInfo) -> Value {
         "modified": jiff::Timestamp::from_nanosecond(session.modified_ns).unwrap_or_default().to_string(),
         "title": session.title,
         "last_end": session.last_end,
-        "is_damaged": is_damaged(session),
+        "is_damaged": session.is_damaged,
         "bytes": session.bytes,
     })
 }
@@ -103,10 +98,11 @@ mod tests {
             modified_ns: 0,
             title: "make\n\u{1b}[2Jthe tests pass".into(),
             last_end: Some("completed".into()),
+            is_damaged: false,
             bytes: 10,
         };
         let open = SessionInfo { title: String::new(), last_end: None, ..session.clone() };
-        let damaged = SessionInfo { cwd: None, title: String::new(), ..session.clone() };
+        let damaged = SessionInfo { is_damaged: true, title: String::new(), ..session.clone() };
         let table = table(&[session, open, damaged]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 3);

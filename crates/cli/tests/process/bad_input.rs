@@ -166,3 +166,30 @@ fn a_program_that_reads_json_is_told_of_a_start_that_failed() {
     }
     assert_eq!(stage.asks().len(), 0);
 }
+
+#[test]
+fn a_session_whose_header_is_damaged_is_listed_as_such_and_nothing_is_offered_that_cannot_be_done() {
+    let stage = stage();
+    stage.run(&["-p", "say it"]).assert_code(0);
+    let session = stage.session();
+    let log = stage.session_folder().join(format!("{session}.jsonl"));
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.replacen("\"format\"", "\"farmat\"", 1)).unwrap();
+    let ran = Running::start(&mut stage.bare(&["sessions", "--all"])).wait();
+    ran.assert_code(0);
+    assert!(ran.out.contains("  damaged  "), "{ran:?}");
+    let ran = stage.run(&["-p", "go on", "--resume", &session]);
+    ran.assert_code(1);
+    assert!(ran.err.contains("is damaged") && !ran.err.contains("fork"), "{ran:?}");
+}
+
+#[test]
+fn the_key_of_the_scripted_model_takes_no_word_out_of_what_is_told() {
+    let stage = stage();
+    let script = r#"{"steps": [{"fault": {"status": {"code": 404, "message": "no label of this lab"}}}]}"#;
+    stage.write("script.json", script);
+    let ran = stage.run(&["-p", "x", "--fake", "../script.json"]);
+    ran.assert_code(1);
+    assert!(ran.err.contains("no label of this lab"), "{ran:?}");
+    assert!(ran.err.contains("ANTHROPIC_BASE_URL: it is the address without /v1"), "{ran:?}");
+}
