@@ -164,9 +164,10 @@ impl Agent {
     /// [`OpenError::Newer`] when it holds records this version does not know.
     pub async fn open(config: Config, ports: Ports, session: &str) -> Result<Agent, OpenError> {
         let opened_at = Instant::now();
-        let Some(folder) = crate::sessions::find(ports.disk.as_ref(), &config.home, session) else {
-            return Err(OpenError::NoSession { id: session.to_owned() });
-        };
+        let found = crate::sessions::find(ports.disk.as_ref(), &config.home, session).map_err(|source| {
+            yaoki_store::OpenError::Storage { session: session.to_owned(), doing: "look for the folder", source }
+        })?;
+        let folder = found.ok_or_else(|| OpenError::NoSession { id: session.to_owned() })?;
         let seat = Seat { session: SessionId::new(session), folder };
         let opened =
             SessionLog::open(Arc::clone(&ports.disk), &seat.folder, session, config.durability.into())?;

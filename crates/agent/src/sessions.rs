@@ -42,9 +42,9 @@ pub(crate) fn folder(home: &Path, cwd: &Path, session: &str) -> PathBuf {
     sessions::folder(home, &cwd.to_string_lossy(), session)
 }
 
-/// Finds a session by its id, whatever folder it was begun in.
-pub(crate) fn find(disk: &dyn Disk, home: &Path, session: &str) -> Option<PathBuf> {
-    sessions::find(disk, home, session).ok().flatten()
+/// Finds a session by its id, whatever folder it was begun in. Errors: the disk's; it may be there all the same.
+pub(crate) fn find(disk: &dyn Disk, home: &Path, session: &str) -> std::io::Result<Option<PathBuf>> {
+    sessions::find(disk, home, session)
 }
 
 fn to_info(summary: Summary) -> SessionInfo {

@@ -23,7 +23,7 @@ use yaoki::wire::attempt::Limits;
 use yaoki::wire::endpoint::{Credential, Endpoint, Secret};
 use yaoki::wire::transport::{HttpAnswer, HttpAsk, Transport, TransportError};
 use yaoki::world::World;
-use yaoki::{Agent, Config, Durability, Nobody, PermissionMode, Ports};
+use yaoki::{Agent, Config, Durability, Nobody, OpenError, PermissionMode, Ports};
 
 /// A model that never answers, and tools that nobody asks for.
 struct Unused;
@@ -106,14 +106,17 @@ async fn agent_on(disk: &MemDisk) -> Agent {
 }
 
 async fn agent_with(config: Config, disk: &MemDisk) -> Agent {
-    let ports = Ports {
+    Agent::create(config, ports(disk)).await.unwrap()
+}
+
+fn ports(disk: &MemDisk) -> Ports {
+    Ports {
         disk: Arc::new(disk.clone()),
         transport: Arc::new(Unused),
         person: Arc::new(Nobody),
         world: Arc::new(Slow),
         executor: Box::new(|_, _| Arc::new(Unused)),
-    };
-    Agent::create(config, ports).await.unwrap()
+    }
 }
 
 async fn prompt(agent: &mut Agent) -> TurnSummary {
@@ -143,6 +146,29 @@ async fn every_prompt_after_the_log_is_lost_is_answered_with_the_reason() {
         let _ = agent.close();
         assert!(!written(&disk), "{op:?}");
     }
+}
+
+#[tokio::test]
+async fn a_log_that_was_emptied_while_it_is_open_ends_the_turn() {
+    let disk = MemDisk::new();
+    let mut agent = agent_on(&disk).await;
+    assert_ne!(prompt(&mut agent).await.reason, TerminalReason::StorageFailed);
+    let is_log = |path: &std::path::PathBuf| path.extension().is_some_and(|name| name == "jsonl");
+    let log = disk.paths().into_iter().find(is_log).unwrap();
+    disk.poke(&log, b"");
+    assert_eq!(prompt(&mut agent).await.reason, TerminalReason::StorageFailed);
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_looked_at_is_not_a_session_that_is_not_there() {
+    let disk = MemDisk::new();
+    drop(agent_on(&disk).await);
+    let open = || async { Agent::open(config(), ports(&disk), "none").await.err().unwrap() };
+    assert!(matches!(open().await, OpenError::NoSession { .. }));
+    disk.set_faults(|call| if call.op == Op::List { Verdict::Fail(Errno::Io) } else { Verdict::Go });
+    let error = open().await;
+    let is_told = matches!(error, OpenError::Open(yaoki::store::OpenError::Storage { .. }));
+    assert!(is_told, "{error}");
 }
 
 #[tokio::test]

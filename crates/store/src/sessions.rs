@@ -71,17 +71,22 @@ pub fn folder(home: &Path, cwd: &str, session: &str) -> PathBuf {
 }
 
 /// Finds a session's folder by its id, wherever it was begun. `None`: there is none.
+///
+/// Errors: the first of the disk's, if the session is nowhere else: it may be where could not be looked.
 pub fn find(disk: &dyn Disk, home: &Path, session: &str) -> io::Result<Option<PathBuf>> {
     if !is_session(session) {
         return Ok(None);
     }
+    let mut result = Ok(None);
     for slug in folders(disk, &home.join("sessions"))? {
         let folder = slug.join(session);
-        if disk.look(&log(&folder, session))?.is_some() {
-            return Ok(Some(folder));
+        match disk.look(&log(&folder, session)) {
+            Ok(Some(_)) => return Ok(Some(folder)),
+            Ok(None) => {}
+            Err(error) => result = result.and(Err(error)),
         }
     }
-    Ok(None)
+    result
 }
 
 /// Lists all sessions, the last written first.
@@ -196,7 +201,7 @@ fn base_36(mut number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mem::{MemDisk, Op, Verdict};
+    use crate::mem::{Errno, MemDisk, Op, Verdict};
     use crate::{Durability, NewLine, SessionLog};
 
     const HOME: &str = "/home";
@@ -248,6 +253,22 @@ mod tests {
             assert_eq!(find(&disk, home, id).unwrap(), None, "{id}");
         }
         assert!(list(&disk, Path::new("/elsewhere")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_looked_into_hides_no_other_session_and_is_told_of() {
+        let disk = MemDisk::new();
+        begin(&disk, "/w/a", "s1", 1);
+        begin(&disk, "/w/b", "s2", 1);
+        disk.set_faults(|call| match call.op {
+            Op::Look if call.path.starts_with("/home/sessions/-w-a") => Verdict::Fail(Errno::Denied),
+            _ => Verdict::Go,
+        });
+        let home = Path::new(HOME);
+        assert_eq!(find(&disk, home, "s2").unwrap(), Some(PathBuf::from("/home/sessions/-w-b/s2")));
+        for id in ["s1", "s9"] {
+            assert_eq!(find(&disk, home, id).unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{id}");
+        }
     }
 
     #[test]
