@@ -165,7 +165,11 @@ impl Agent {
     pub async fn open(config: Config, ports: Ports, session: &str) -> Result<Agent, OpenError> {
         let opened_at = Instant::now();
         let found = crate::sessions::find(ports.disk.as_ref(), &config.home, session).map_err(|source| {
-            yaoki_store::OpenError::Storage { session: session.to_owned(), doing: "look for the folder", source }
+            yaoki_store::OpenError::Storage {
+                session: session.to_owned(),
+                doing: "look for the folder",
+                source,
+            }
         })?;
         let folder = found.ok_or_else(|| OpenError::NoSession { id: session.to_owned() })?;
         let seat = Seat { session: SessionId::new(session), folder };
