@@ -1,9 +1,9 @@
 //! Many schedules, on all workers, and the figures they come to.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use yaoki_sim::coverage::{Coverage, wanted};
@@ -26,6 +26,8 @@ const GATE_SCHEDULES: u64 = 50_000;
 const GATE_STEPS: u64 = 30;
 const GATE_HITS: u64 = 100;
 const GATE_SEEDS_TWICE: u64 = 200;
+/// How many times the time asked for a run may take until the figures are reached.
+const LAPS_MAX: u32 = 3;
 /// After so many failures more of them tell nothing new.
 const FAILURES_MAX: usize = 5;
 
@@ -36,53 +38,85 @@ struct Tally {
     failed: Vec<(u64, Outcome)>,
 }
 
+impl Tally {
+    /// Schedules that were long enough to count.
+    fn long(&self) -> u64 {
+        self.steps.iter().filter(|steps| u64::from(**steps) >= GATE_STEPS).count() as u64
+    }
+}
+
 pub fn run(run: &Run) -> ExitCode {
     keep_panics_quiet();
     if run.is_gate && !determinism::check(GATE_SEEDS_TWICE) {
         return ExitCode::FAILURE;
     }
     let coverage = Coverage::default();
-    let tally = Arc::new(Mutex::new(Tally::default()));
-    let next = Arc::new(AtomicU64::new(run.from));
-    let is_over = Arc::new(AtomicBool::new(false));
+    let mut tally = Tally::default();
+    let next = AtomicU64::new(run.from);
     let began = Instant::now();
+    let asked = Duration::from_secs(run.seconds);
+    let mut until = asked;
+    // A slow machine gets more time for the same figures, not less to show.
+    while lap(run, began + until, &next, &coverage, &mut tally)
+        && run.is_gate
+        && !is_enough(&tally, &coverage)
+        && until < asked * LAPS_MAX
+    {
+        until += asked / 2;
+    }
+    tally.steps.sort_unstable();
+    report(run, &tally, &coverage, began.elapsed())
+}
+
+/// Runs schedules on all workers until a moment. Returns whether more may follow.
+fn lap(run: &Run, until: Instant, next: &AtomicU64, coverage: &Coverage, tally: &mut Tally) -> bool {
     let end = run.from.saturating_add(run.schedules);
-    let workers: Vec<_> = (0..run.workers)
-        .map(|_| {
-            let (next, tally, is_over) = (Arc::clone(&next), Arc::clone(&tally), Arc::clone(&is_over));
-            let (coverage, seconds) = (coverage.clone(), run.seconds);
-            std::thread::spawn(move || {
+    let is_over = AtomicBool::new(false);
+    let shared = Mutex::new(std::mem::take(tally));
+    std::thread::scope(|scope| {
+        for _ in 0..run.workers {
+            scope.spawn(|| {
                 let own = Coverage::default();
-                while !is_over.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(seconds) {
+                while !is_over.load(Ordering::Relaxed) && Instant::now() < until {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= end {
+                        is_over.store(true, Ordering::Relaxed);
                         break;
                     }
                     let outcome = caught(seed, &own, Look::Plain);
-                    let mut tally = tally.lock().expect("unpoisoned");
+                    let mut tally = shared.lock().expect("unpoisoned");
                     tally.steps.push(outcome.steps as u32);
                     tally.lives += u64::from(outcome.lives);
                     if !outcome.broken.is_empty() {
                         tally.failed.push((seed, outcome));
-                        is_over.store(tally.failed.len() >= FAILURES_MAX, Ordering::Relaxed);
+                        is_over.fetch_or(tally.failed.len() >= FAILURES_MAX, Ordering::Relaxed);
                     }
                 }
                 coverage.add(&own);
-            })
-        })
-        .collect();
-    for worker in workers {
-        worker.join().expect("workers catch what panics");
-    }
-    let mut tally = Arc::into_inner(tally).expect("workers are gone").into_inner().expect("unpoisoned");
-    tally.steps.sort_unstable();
-    report(run, &tally, &coverage, began.elapsed())
+            });
+        }
+    });
+    *tally = shared.into_inner().expect("unpoisoned");
+    !is_over.into_inner()
+}
+
+/// Whether the figures of a landing are reached.
+fn is_enough(tally: &Tally, coverage: &Coverage) -> bool {
+    tally.long() >= GATE_SCHEDULES && thin(coverage).is_empty()
+}
+
+/// The pairs that were hit too seldom, with how often they were.
+fn thin(coverage: &Coverage) -> BTreeMap<(&'static str, &'static str), u64> {
+    let rows: BTreeMap<_, _> =
+        coverage.rows().into_iter().map(|(fault, site, hits)| ((fault, site), hits)).collect();
+    let hits = |pair| rows.get(&pair).copied().unwrap_or(0);
+    wanted().into_iter().map(|pair| (pair, hits(pair))).filter(|(_, hits)| *hits < GATE_HITS).collect()
 }
 
 fn report(run: &Run, tally: &Tally, coverage: &Coverage, took: Duration) -> ExitCode {
     let count = tally.steps.len() as u64;
     let median = tally.steps.get(tally.steps.len() / 2).copied().unwrap_or(0);
-    let long = tally.steps.iter().filter(|steps| u64::from(**steps) >= GATE_STEPS).count() as u64;
+    let long = tally.long();
     let total: u64 = tally.steps.iter().map(|steps| u64::from(*steps)).sum();
     println!(
         "{count} schedules in {:.0} s ({:.0}/s{}): {total} steps, median {median}, {long} of at least {GATE_STEPS}; {} lives",
@@ -96,14 +130,11 @@ fn report(run: &Run, tally: &Tally, coverage: &Coverage, took: Duration) -> Exit
     for (fault, site, hits) in &rows {
         println!("{fault:<18}  {site:<12}  {hits:>6}");
     }
-    let seen = |pair: &(&str, &str)| {
-        rows.iter().find(|(fault, site, _)| (*fault, *site) == *pair).map_or(0, |row| row.2)
-    };
-    let thin: BTreeSet<_> = wanted().into_iter().filter(|pair| seen(pair) < GATE_HITS).collect();
+    let thin = thin(coverage);
     if !thin.is_empty() {
         println!("\nhit less than {GATE_HITS} times:");
-        for (fault, site) in &thin {
-            println!("  {fault} at {site}: {}", seen(&(fault, site)));
+        for ((fault, site), hits) in &thin {
+            println!("  {fault} at {site}: {hits}");
         }
     }
     for (seed, outcome) in &tally.failed {
