@@ -1,8 +1,14 @@
-//! The REPL with piped input: five errors of two prompts, and the process goes on after each.
+//! The REPL. With piped input: five errors of two prompts, and the process goes on after each. On a terminal: what was
+//! typed is remembered.
 
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::time::Instant;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use yaoki_lab::{Script, example};
 
-use crate::stage::{Running, Stage};
+use crate::stage::{Running, Stage, WAIT, is_ready};
 
 #[test]
 fn five_errors_do_not_end_it_and_the_counts_are_right() {
@@ -59,4 +65,69 @@ failed    2 attempts
     );
     assert_eq!(ran.out, want);
     assert_eq!(stage.asks().len(), 6, "four answered, two failed attempts");
+}
+
+#[test]
+fn a_line_typed_on_a_terminal_is_in_the_history_while_the_conversation_goes_on() {
+    let stage = Stage::new(Script::of(Vec::new()));
+    let mut terminal = Terminal::open();
+    let mut command = stage.yaoki(&[]);
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end());
+    let mut child = command.stderr(terminal.end()).spawn().unwrap();
+    drop(command);
+    terminal.wait_for("❯ ");
+    terminal.write("/status\r");
+    terminal.wait_for("messages  0");
+    assert_eq!(stage.read("home/history"), "/status\n");
+    terminal.wait_for("❯ ");
+    terminal.write("/exit\r");
+    terminal.wait_for("goes on here");
+    assert!(child.wait().unwrap().success());
+}
+
+/// The test's end of a terminal.
+struct Terminal {
+    own: File,
+    name: String,
+    unread: Vec<u8>,
+}
+
+impl Terminal {
+    fn open() -> Terminal {
+        let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&own).unwrap();
+        unlockpt(&own).unwrap();
+        let name = ptsname(&own, Vec::new()).unwrap().into_string().unwrap();
+        Terminal { own: own.into(), name, unread: Vec::new() }
+    }
+
+    /// The program's end.
+    fn end(&self) -> File {
+        OpenOptions::new().read(true).write(true).open(&self.name).unwrap()
+    }
+
+    fn write(&mut self, text: &str) {
+        self.own.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Reads until the screen was told this, answering questions for the cursor's place as a terminal does.
+    fn wait_for(&mut self, text: &str) {
+        let deadline = Instant::now() + WAIT;
+        loop {
+            if let Some(at) = self.unread.windows(text.len()).position(|part| part == text.as_bytes()) {
+                self.unread.drain(..at + text.len());
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let shown = || String::from_utf8_lossy(&self.unread).into_owned();
+            assert!(is_ready(&self.own, left), "no {text:?} in {:?}", shown());
+            let mut piece = [0; 4096];
+            let count = self.own.read(&mut piece).unwrap();
+            let asked = piece[..count].windows(4).filter(|part| part == b"\x1b[6n").count();
+            self.unread.extend_from_slice(&piece[..count]);
+            for _ in 0..asked {
+                self.write("\x1b[1;1R");
+            }
+        }
+    }
 }
