@@ -57,6 +57,13 @@ pub enum Event {
         transition: Transition,
         failure: Failure,
     },
+    /// A rule acted on an answer, or changed the request; `text` says it in words.
+    Recovering {
+        request: u64,
+        rule: String,
+        transition: Transition,
+        text: String,
+    },
     /// A request failed for good.
     RequestFailed {
         request: u64,

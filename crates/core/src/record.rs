@@ -94,6 +94,8 @@ records! {
     Budget => "budget",
     /// Text shown and withdrawn.
     Discarded => "discarded",
+    /// A line that only the model reads.
+    Hidden => "hidden",
     /// A model's message is history now.
     AssistantCommitted => "assistant_committed",
     /// A call was answered without running.
@@ -155,6 +157,9 @@ pub struct Switched {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// The model's own output limit, where `max_tokens` was not the user's choice; 0 where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens_model: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,9 +228,12 @@ pub struct Budget {
     pub transition: Transition,
     /// How long the rule waits, in milliseconds from this record.
     pub after_ms: u64,
-    /// The cap on output that the request has from here on, where the rule lowered it.
+    /// The cap on output that the request has from here on, where the rule changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// The model that the turn asks from here on, where the rule changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -235,6 +243,13 @@ pub struct Discarded {
     /// Characters that had been shown.
     pub shown: u64,
     pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hidden {
+    pub message: MessageId,
+    pub text: String,
+    pub transition: Transition,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

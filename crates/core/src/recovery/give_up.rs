@@ -22,6 +22,12 @@ fn reason(fault: &Fault) -> TerminalReason {
         | Fault::ModelGone
         | Fault::OutputCap { .. }
         | Fault::FeatureRefused { .. } => TerminalReason::InvalidRequest,
+        Fault::OutputCut { .. } => TerminalReason::MaxOutputTokens,
+        Fault::MalformedCall | Fault::PrintedCall => TerminalReason::MalformedToolUseExhausted,
+        Fault::NothingVisible => TerminalReason::EmptyAnswer,
+        Fault::Refused => TerminalReason::Refusal,
+        // It paused once too often; what it said so far is the answer.
+        Fault::Paused => TerminalReason::Completed,
         Fault::NotSent { .. }
         | Fault::StaleConnection
         | Fault::NoAnswer { .. }

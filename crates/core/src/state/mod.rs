@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::fault::{Failure, Fault, Feature};
 use crate::graph::MessageGraph;
 use crate::ids::{CallId, MessageId, OpId, SessionId, derive_uuid};
-use crate::message::{BlockBody, Call, CallResult, Reply, StopReason, Usage};
+use crate::message::{BlockBody, Call, CallResult, Part, Reply, StopReason, Usage, visible_text};
 use crate::record::{Header, Record, Refusal, Verdict};
 use crate::recovery;
 use crate::request::{Context, Thinking};
@@ -41,6 +41,8 @@ pub struct State {
     pub context: Option<Arc<Context>>,
     pub model: String,
     pub max_tokens: u32,
+    /// The model's own limit, where the cap is ours and may be raised; 0 where it is the user's.
+    pub max_tokens_model: u32,
     pub thinking: Thinking,
     pub permission_mode: Option<String>,
     pub dropped: BTreeSet<FeatureKey>,
@@ -98,6 +100,7 @@ impl State {
                     self.model.clone_from(model);
                 }
                 self.max_tokens = switched.max_tokens.unwrap_or(self.max_tokens);
+                self.max_tokens_model = switched.max_tokens_model.unwrap_or(self.max_tokens_model);
                 self.thinking = switched.thinking.unwrap_or(self.thinking);
                 if switched.permission_mode.is_some() {
                     self.permission_mode.clone_from(&switched.permission_mode);
@@ -116,11 +119,23 @@ impl State {
                         .begin(start.attempt, start.streamed);
                 }
             }
-            Record::AttemptEnd(end) => self.attempt_ended(end.failure.as_ref()),
+            Record::AttemptEnd(end) => {
+                // What an answer cost is spent, whether it is kept or not.
+                if let Some(usage) = end.usage {
+                    self.totals.usage.add(usage);
+                    if let Some(turn) = &mut self.turn {
+                        turn.usage.add(usage);
+                    }
+                }
+                self.attempt_ended(end.failure.as_ref());
+            }
             Record::Budget(budget) => {
                 let clock_ms = self.clock_ms;
                 if let Some(turn) = &mut self.turn {
                     turn.ledger.charge(&budget.rule);
+                    if budget.model.is_some() {
+                        turn.model.clone_from(&budget.model);
+                    }
                     if let Some(request) = &mut turn.request {
                         request.retries += u32::from(recovery::costs_retry(&budget.rule));
                         // In one piece once: if that answer broke as well, the next one is a stream again.
@@ -129,6 +144,9 @@ impl State {
                             budget.transition == Transition::StreamFallback || is_still_whole;
                         request.unanswered = None;
                         request.max_tokens = budget.max_tokens.or(request.max_tokens);
+                        if budget.model.is_some() {
+                            request.overloads = 0;
+                        }
                         request.wait = Some(Wait {
                             rule: budget.rule.clone(),
                             transition: budget.transition,
@@ -136,6 +154,17 @@ impl State {
                             since_ms: clock_ms,
                         });
                     }
+                }
+            }
+            Record::Hidden(hidden) => {
+                let parts = vec![Part::text(hidden.text.clone())];
+                self.graph.append_user(hidden.message.clone(), parts);
+                if let Some(turn) = &mut self.turn
+                    && turn.stop.take().is_some()
+                {
+                    // The message before it goes on in the next one; the two are one round.
+                    turn.rounds = turn.rounds.saturating_sub(1);
+                    turn.text_before.push_str(&visible_text(&turn.last_blocks));
                 }
             }
             Record::AssistantCommitted(committed) => {
@@ -292,6 +321,11 @@ impl State {
         turn.attempts_failed += 1;
         turn.rounds += u32::from(crate::mutant!("attempts-count-as-rounds"));
         request.failing_since_ms.get_or_insert(clock_ms);
+        if matches!(failure.fault, Fault::Overloaded { .. }) {
+            request.overloads += 1;
+        } else {
+            request.overloads = 0;
+        }
         let is_broken_stream = matches!(failure.fault, Fault::Cut { .. }) && request.is_streamed;
         request.streams_broken += u32::from(is_broken_stream);
     }
@@ -306,14 +340,21 @@ impl State {
             }
         }
         self.graph.append_assistant(message.clone(), reply.origin.clone(), blocks.clone());
-        self.totals.usage.add(reply.usage);
         self.totals.answered += 1;
         self.totals.context = reply.usage.context();
         if let Some(turn) = &mut self.turn {
-            turn.ledger.progress();
-            turn.usage.add(reply.usage);
-            turn.rounds += 1;
-            turn.pauses += u32::from(reply.stop == StopReason::PauseTurn);
+            // An answer that has to be continued is not yet progress.
+            let is_whole = !matches!(
+                reply.stop,
+                StopReason::MaxTokens | StopReason::ContextWindow | StopReason::PauseTurn
+            );
+            if is_whole && !(calls.is_empty() && visible_text(&blocks).trim().is_empty()) {
+                turn.ledger.progress();
+            }
+            turn.rounds += u32::from(reply.stop != StopReason::PauseTurn);
+            if !calls.is_empty() {
+                turn.text_before.clear();
+            }
             turn.request = None;
             turn.calls = calls;
             turn.settled_to = 0;

@@ -20,7 +20,10 @@ pub struct OpenTurn {
     pub ledger: Ledger,
     pub usage: Usage,
     pub attempts_failed: u32,
-    pub pauses: u32,
+    /// The model that serves the rest of the turn in place of the session's.
+    pub model: Option<String>,
+    /// Text of messages that the latest one continues.
+    pub text_before: String,
     /// The request that is being asked, from its first attempt to its answer.
     pub request: Option<OpenRequest>,
     /// The committed message whose calls are being answered.
@@ -61,6 +64,8 @@ pub struct OpenRequest {
     /// Retries that cost one.
     pub retries: u32,
     pub streams_broken: u32,
+    /// Overloads in a row, of the model that is asked now.
+    pub overloads: u32,
     /// The session clock at the first failure.
     pub failing_since_ms: Option<u64>,
     /// How the last attempt failed, until a rule has answered it.
@@ -129,7 +134,8 @@ impl OpenTurn {
             ledger: Ledger::default(),
             usage: Usage::default(),
             attempts_failed: 0,
-            pauses: 0,
+            model: None,
+            text_before: String::new(),
             request: None,
             calls: Vec::new(),
             settled_to: 0,
@@ -154,6 +160,7 @@ impl OpenRequest {
             is_streamed: true,
             retries: 0,
             streams_broken: 0,
+            overloads: 0,
             failing_since_ms: None,
             unanswered: None,
             wait: None,
