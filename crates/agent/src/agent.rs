@@ -293,8 +293,7 @@ impl Agent {
     /// Appends what was noted. Durable with the first prompt's barrier.
     fn write_notes(&mut self) -> Result<(), JournalError> {
         let out = self.drive.turn.drain();
-        let now = self.drive.now();
-        self.drive.journal.write(&out.records, now.ms, false)
+        self.drive.journal.write(&out.records, out.ms, false)
     }
 
     /// Runs one turn to its end. Events come in order; those that claim something final come after it is durable.

@@ -139,8 +139,7 @@ impl Drive {
     /// Writes, shows and starts what the machine left. Returns false once the log is lost.
     fn settle(&mut self, open: &mut Open, show: &mut Show<'_>) -> bool {
         let out = self.turn.drain();
-        let ms = self.opened.elapsed().as_millis() as u64;
-        if let Err(error) = self.journal.write(&out.records, ms, out.barrier) {
+        if let Err(error) = self.journal.write(&out.records, out.ms, out.barrier) {
             let error = crate::error_chain(&error);
             self.turn.next(Input::StorageFailed { error }, self.now());
             let last = self.turn.drain();

@@ -42,7 +42,7 @@ fn reply(reply: &Reply) -> String {
     format!("{}{text}{calls}", stop(&reply.stop))
 }
 
-fn record(record: &Record) -> String {
+pub fn record(record: &Record) -> String {
     let kind = record.kind();
     let rest = match record {
         Record::Opened(opened) => format!("epoch {}", opened.epoch),

@@ -60,13 +60,17 @@ impl World {
         if self.did_run.insert(run.op, true) == Some(true) {
             return Ok(());
         }
+        let is_once =
+            matches!(run.class, EffectClass::Reversible | EffectClass::Irreversible | EffectClass::Unknown);
+        // What may run twice is not durable before it runs: after a power cut another call may bear its call's id.
+        if !is_once {
+            return Ok(());
+        }
         let of_call = self.runs_of_call.entry(run.call.clone()).or_default();
         *of_call += 1;
         let of_key = self.runs_of_key.entry(run.key.clone()).or_default();
         *of_key += 1;
-        let is_once =
-            matches!(run.class, EffectClass::Reversible | EffectClass::Irreversible | EffectClass::Unknown);
-        if is_once && (*of_call > 1 || *of_key > 1) {
+        if *of_call > 1 || *of_key > 1 {
             return Err(format!("I15: {} ran {of_call} times for its call, {of_key} for its key", run.title));
         }
         Ok(())
@@ -102,27 +106,18 @@ impl World {
         RunReport::Detached { task: "bash_1".into(), result: CallResult::ok(format!("{} runs on", run.op)) }
     }
 
-    /// What is found of an operation; never against the truth.
-    pub fn find(&mut self, run: &RunStep, wait: bool, known: Known) -> Checked<Finding> {
-        let did_run = self.did_run.get(&run.op).copied();
-        Ok(match known {
-            Known::Nothing => Finding::Nothing { why: "the machine lost power".into() },
-            Known::Truth if did_run != Some(true) => {
-                self.forgo(run.op);
-                Finding::NeverRan
-            }
-            Known::StillRuns if did_run == Some(true) && !wait => {
-                self.reported(run);
-                Finding::Ended(World::detached(run))
-            }
-            Known::Truth | Known::StillRuns => {
-                if did_run == Some(false) {
-                    return Ok(Finding::NeverRan);
-                }
-                self.perform(run)?;
-                self.reported(run);
-                Finding::Ended(World::success(run))
-            }
-        })
+    /// What is found of an operation; never against the truth. One that was never given out did not run.
+    pub fn find(&mut self, run: &RunStep, wait: bool, known: Known) -> Finding {
+        let did_run = self.did_run.get(&run.op) == Some(&true);
+        if known == Known::Nothing {
+            return Finding::Nothing { why: "the machine lost power".into() };
+        }
+        if !did_run {
+            self.forgo(run.op);
+            return Finding::NeverRan;
+        }
+        self.reported(run);
+        let is_running = known == Known::StillRuns && !wait;
+        Finding::Ended(if is_running { World::detached(run) } else { World::success(run) })
     }
 }
