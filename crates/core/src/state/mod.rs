@@ -162,8 +162,9 @@ impl State {
                 if let Some(turn) = &mut self.turn
                     && turn.stop.take().is_some()
                 {
-                    // The message before it goes on in the next one; the two are one round.
-                    turn.rounds = turn.rounds.saturating_sub(1);
+                    // The message before it goes on in the next one; the two are one round. One whose calls were answered
+                    // is a round of its own.
+                    turn.rounds = turn.rounds.saturating_sub(u32::from(turn.calls.is_empty()));
                     turn.text_before.push_str(&visible_text(&turn.last_blocks));
                 }
             }

@@ -80,6 +80,7 @@ impl Rig {
         let switched = Switched {
             model: Some("m".into()),
             max_tokens: Some(32_000),
+            max_tokens_model: None,
             thinking: Some(Thinking::Adaptive),
             permission_mode: Some("default".into()),
         };

@@ -154,6 +154,7 @@ fn event(event: &Event) -> String {
         Event::Retrying { retry, retries_max, after_ms, rule, .. } => {
             format!("retrying {retry}/{retries_max} in {after_ms} ms by {rule}")
         }
+        Event::Recovering { rule, text, .. } => format!("recovering by {rule}: {text}"),
         Event::RequestFailed { attempts, failure, .. } => {
             format!("request failed: {} after {attempts}", failure.label())
         }
