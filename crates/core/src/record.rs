@@ -94,8 +94,6 @@ records! {
     Budget => "budget",
     /// Text shown and withdrawn.
     Discarded => "discarded",
-    /// A line that only the model reads.
-    Hidden => "hidden",
     /// A model's message is history now.
     AssistantCommitted => "assistant_committed",
     /// A call was answered without running.
@@ -234,6 +232,10 @@ pub struct Budget {
     /// The model that the turn asks from here on, where the rule changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// A line that only the model reads, behind the history so far. In this record, so that no crash comes between what
+    /// it costs and that it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -243,13 +245,6 @@ pub struct Discarded {
     /// Characters that had been shown.
     pub shown: u64,
     pub reason: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hidden {
-    pub message: MessageId,
-    pub text: String,
-    pub transition: Transition,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -162,6 +162,7 @@ fn samples() -> Vec<Record> {
         after_ms: 500,
         max_tokens: Some(19_000),
         model: None,
+        say: None,
     };
     let end = AttemptEnd {
         request: 3,
@@ -211,10 +212,12 @@ fn samples() -> Vec<Record> {
         Repaired { what: "a torn tail of 12 bytes was set aside".into() }.into(),
         Todo { items: raw() }.into(),
         Notice { text: "a notice".into() }.into(),
-        Hidden {
-            message: MessageId::new("m-9"),
-            text: "Go on.".into(),
+        Budget {
+            rule: "continuation".into(),
             transition: Transition::MaxOutputTokensRecovery,
+            max_tokens: None,
+            say: Some("Go on.".into()),
+            ..budget.clone()
         }
         .into(),
         Budget { rule: "fallback".into(), max_tokens: None, model: Some("b".into()), ..budget.clone() }

@@ -23,11 +23,11 @@ fn reason(fault: &Fault) -> TerminalReason {
         | Fault::OutputCap { .. }
         | Fault::FeatureRefused { .. } => TerminalReason::InvalidRequest,
         Fault::OutputCut { .. } => TerminalReason::MaxOutputTokens,
-        Fault::MalformedCall | Fault::PrintedCall => TerminalReason::MalformedToolUseExhausted,
+        Fault::MalformedCall => TerminalReason::MalformedToolUseExhausted,
         Fault::NothingVisible => TerminalReason::EmptyAnswer,
         Fault::Refused => TerminalReason::Refusal,
-        // It paused once too often; what it said so far is the answer.
-        Fault::Paused => TerminalReason::Completed,
+        // Paused once too often, or a text that may be meant as it stands: what was said is the answer.
+        Fault::Paused | Fault::PrintedCall => TerminalReason::Completed,
         Fault::NotSent { .. }
         | Fault::StaleConnection
         | Fault::NoAnswer { .. }

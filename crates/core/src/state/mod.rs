@@ -12,7 +12,7 @@ use crate::fault::{Failure, Fault, Feature};
 use crate::graph::MessageGraph;
 use crate::ids::{CallId, MessageId, OpId, SessionId, derive_uuid};
 use crate::message::{BlockBody, Call, CallResult, Part, Reply, StopReason, Usage, visible_text};
-use crate::record::{Header, Record, Refusal, Verdict};
+use crate::record::{Budget, Header, Record, Refusal, Verdict};
 use crate::recovery;
 use crate::request::{Context, Thinking};
 use crate::terminal::{TerminalReason, Transition};
@@ -121,7 +121,7 @@ impl State {
             }
             Record::AttemptEnd(end) => {
                 // What an answer cost is spent, whether it is kept or not.
-                if let Some(usage) = end.usage {
+                if let Some(usage) = end.usage.filter(|_| !crate::mutant!("withdrawn-answers-cost-nothing")) {
                     self.totals.usage.add(usage);
                     if let Some(turn) = &mut self.turn {
                         turn.usage.add(usage);
@@ -129,45 +129,7 @@ impl State {
                 }
                 self.attempt_ended(end.failure.as_ref());
             }
-            Record::Budget(budget) => {
-                let clock_ms = self.clock_ms;
-                if let Some(turn) = &mut self.turn {
-                    turn.ledger.charge(&budget.rule);
-                    if budget.model.is_some() {
-                        turn.model.clone_from(&budget.model);
-                    }
-                    if let Some(request) = &mut turn.request {
-                        request.retries += u32::from(recovery::costs_retry(&budget.rule));
-                        // In one piece once: if that answer broke as well, the next one is a stream again.
-                        let is_still_whole = request.unstreamed_next && budget.rule != "cut";
-                        request.unstreamed_next =
-                            budget.transition == Transition::StreamFallback || is_still_whole;
-                        request.unanswered = None;
-                        request.max_tokens = budget.max_tokens.or(request.max_tokens);
-                        if budget.model.is_some() {
-                            request.overloads = 0;
-                        }
-                        request.wait = Some(Wait {
-                            rule: budget.rule.clone(),
-                            transition: budget.transition,
-                            after_ms: budget.after_ms,
-                            since_ms: clock_ms,
-                        });
-                    }
-                }
-            }
-            Record::Hidden(hidden) => {
-                let parts = vec![Part::text(hidden.text.clone())];
-                self.graph.append_user(hidden.message.clone(), parts);
-                if let Some(turn) = &mut self.turn
-                    && turn.stop.take().is_some()
-                {
-                    // The message before it goes on in the next one; the two are one round. One whose calls were answered
-                    // is a round of its own.
-                    turn.rounds = turn.rounds.saturating_sub(u32::from(turn.calls.is_empty()));
-                    turn.text_before.push_str(&visible_text(&turn.last_blocks));
-                }
-            }
+            Record::Budget(budget) => self.charged(place.seq, budget),
             Record::AssistantCommitted(committed) => {
                 self.committed(place.seq, &committed.message, &committed.reply)
             }
@@ -318,17 +280,52 @@ impl State {
         let Some(request) = &mut turn.request else { return };
         request.is_asking = false;
         request.unanswered = failure.cloned();
-        let Some(failure) = failure else { return };
+        let Some(failure) = failure else {
+            // It answered. What comes now is about the answer, and a later failure begins anew.
+            request.overloads = 0;
+            request.failing_since_ms = None;
+            return;
+        };
         turn.attempts_failed += 1;
         turn.rounds += u32::from(crate::mutant!("attempts-count-as-rounds"));
         request.failing_since_ms.get_or_insert(clock_ms);
-        if matches!(failure.fault, Fault::Overloaded { .. }) {
-            request.overloads += 1;
-        } else {
-            request.overloads = 0;
-        }
+        // Only an answer clears it: a stream that broke between two overloads is no sign that the load has ceased.
+        request.overloads += u32::from(matches!(failure.fault, Fault::Overloaded { .. }));
         let is_broken_stream = matches!(failure.fault, Fault::Cut { .. }) && request.is_streamed;
         request.streams_broken += u32::from(is_broken_stream);
+    }
+
+    /// A rule acted: its cost, and what it changed, take effect together.
+    fn charged(&mut self, seq: u64, budget: &Budget) {
+        if let Some(say) = &budget.say {
+            let id = self.message_id(seq);
+            self.graph.append_user(id, vec![Part::text(say.clone())]);
+        }
+        let clock_ms = self.clock_ms;
+        let Some(turn) = &mut self.turn else { return };
+        turn.ledger.charge(&budget.rule);
+        if budget.transition.continues_message() {
+            turn.continue_message();
+        }
+        if budget.model.is_some() {
+            turn.model.clone_from(&budget.model);
+        }
+        let Some(request) = &mut turn.request else { return };
+        request.retries += u32::from(recovery::costs_retry(&budget.rule));
+        // In one piece once: if that answer broke as well, the next one is a stream again.
+        let is_still_whole = request.unstreamed_next && budget.rule != "cut";
+        request.unstreamed_next = budget.transition == Transition::StreamFallback || is_still_whole;
+        request.unanswered = None;
+        request.max_tokens = budget.max_tokens.or(request.max_tokens);
+        if budget.model.is_some() {
+            request.overloads = 0;
+        }
+        request.wait = Some(Wait {
+            rule: budget.rule.clone(),
+            transition: budget.transition,
+            after_ms: budget.after_ms,
+            since_ms: clock_ms,
+        });
     }
 
     fn committed(&mut self, seq: u64, message: &MessageId, reply: &Reply) {
@@ -352,9 +349,12 @@ impl State {
             if is_whole && !(calls.is_empty() && visible_text(&blocks).trim().is_empty()) {
                 turn.ledger.progress();
             }
-            turn.rounds += u32::from(reply.stop != StopReason::PauseTurn);
+            turn.rounds += 1;
             if !calls.is_empty() {
                 turn.text_before.clear();
+            }
+            if crate::mutant!("fallback-for-one-request") {
+                turn.model = None;
             }
             turn.request = None;
             turn.calls = calls;

@@ -96,7 +96,11 @@ impl Turn {
             usage: reply.as_ref().map(|reply| reply.usage),
         });
         if let Some(reply) = reply {
-            if self.stopping.is_none() && self.withdraws_answer(request, attempt, &reply) {
+            if self.stopping.is_some() {
+                if self.withdraws_when_stopping(request, attempt, &reply) {
+                    return self.go_on();
+                }
+            } else if self.withdraws_answer(request, attempt, &reply) {
                 return;
             }
             let message = self.state.message_id(self.seq_next());
@@ -160,6 +164,10 @@ impl Turn {
         let turn = self.state.turn.as_ref()?;
         let open = turn.request.as_ref();
         let clock_ms = self.state.clock_at(self.now.ms);
+        let mut max_tokens_model = self.state.max_tokens_model;
+        if crate::mutant!("users-cap-is-raised") {
+            max_tokens_model = max_tokens_model.max(64_000);
+        }
         let failing_since_ms = open.and_then(|open| open.failing_since_ms);
         let facts = Facts {
             policy: &self.policy,
@@ -169,7 +177,11 @@ impl Turn {
             is_streamed: open.is_none_or(|open| open.is_streamed),
             elapsed_ms: failing_since_ms.map_or(0, |since_ms| clock_ms.saturating_sub(since_ms)),
             max_tokens: open.and_then(|open| open.max_tokens).unwrap_or(self.state.max_tokens),
-            max_tokens_model: Some(self.state.max_tokens_model).filter(|limit| may_raise && *limit > 0),
+            max_tokens_model: Some(max_tokens_model).filter(|limit| {
+                // Neither a cap that a rule has set for this request, nor the limit of a model that isn't asked.
+                let is_ours = open.is_none_or(|open| open.max_tokens.is_none()) && turn.model.is_none();
+                may_raise && is_ours && *limit > 0
+            }),
             overloads: open.map_or(0, |open| open.overloads),
             model_next: self.model_next(),
             dice: self.now.dice,
@@ -195,6 +207,12 @@ impl Turn {
             Remedy::Switch { model } => Some(model.clone()),
             _ => None,
         };
+        let say = match remedy {
+            Remedy::Correct { say } | Remedy::Continue { say } | Remedy::Nudge { say } => {
+                Some((*say).to_owned()).filter(|_| !crate::mutant!("correction-is-not-said"))
+            }
+            _ => None,
+        };
         self.write(Budget {
             request,
             attempt,
@@ -204,6 +222,7 @@ impl Turn {
             after_ms: remedy.after_ms(),
             max_tokens,
             model,
+            say,
         });
         if !crate::mutant!("budget-not-synced") {
             self.barrier();
@@ -222,10 +241,13 @@ impl Turn {
 
     /// The model behind that one in the chain: the session's own first, then the fallbacks in order.
     fn model_next(&self) -> Option<&str> {
-        let now = self.model_now();
         let chain = &self.policy.fallback_models;
-        let from = chain.iter().position(|model| model == now).map_or(0, |at| at + 1);
-        chain[from..].iter().map(String::as_str).find(|model| *model != now && *model != self.state.model)
+        let switched = self.state.turn.as_ref().and_then(|turn| turn.model.as_ref());
+        let from = switched
+            .map_or(0, |now| chain.iter().position(|model| model == now).map_or(chain.len(), |at| at + 1));
+        // Each is asked once in a turn, however often the chain names it.
+        let (asked, left) = chain.split_at(from);
+        left.iter().find(|model| **model != self.state.model && !asked.contains(model)).map(String::as_str)
     }
 
     fn give_up(

@@ -3,8 +3,9 @@
 use super::Turn;
 use crate::event::{Denial, Event, Level, TurnSummary};
 use crate::fault::Fault;
-use crate::message::{StopReason, visible_text};
+use crate::message::StopReason;
 use crate::record::TurnEnd;
+use crate::state::OpenTurn;
 use crate::terminal::TerminalReason;
 
 impl Turn {
@@ -48,7 +49,7 @@ impl Turn {
     }
 
     fn is_visible(&self) -> bool {
-        self.state.turn.as_ref().is_some_and(|turn| !visible_text(&turn.last_blocks).trim().is_empty())
+        self.state.turn.as_ref().is_some_and(|turn| !turn.text().trim().is_empty())
     }
 
     /// Ends the turn. The reason is durable before anyone is told.
@@ -75,9 +76,7 @@ impl Turn {
         let turn = self.state.turn.as_ref();
         TurnSummary {
             reason,
-            text: turn
-                .map(|turn| format!("{}{}", turn.text_before, visible_text(&turn.last_blocks)))
-                .unwrap_or_default(),
+            text: turn.map(OpenTurn::text).unwrap_or_default(),
             error,
             resumes_at,
             failure: turn.and_then(|turn| turn.last_failure.clone()),
@@ -85,7 +84,11 @@ impl Turn {
             usage: turn.map(|turn| turn.usage).unwrap_or_default(),
             attempts_failed: turn.map_or(0, |turn| turn.attempts_failed),
             denials: turn.map(|turn| turn.denials.iter().map(to_denial).collect()).unwrap_or_default(),
-            stop: turn.and_then(|turn| turn.stop.clone()),
+            stop: match reason {
+                // The answer itself is withdrawn.
+                TerminalReason::Refusal => Some(StopReason::Refusal),
+                _ => turn.and_then(|turn| turn.stop.clone()),
+            },
         }
     }
 }

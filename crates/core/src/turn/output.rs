@@ -7,7 +7,7 @@ use super::Turn;
 use crate::event::{Event, Level};
 use crate::fault::{Evidence, Failure, Fault};
 use crate::message::{Reply, StopReason};
-use crate::record::{Discarded, Hidden};
+use crate::record::Discarded;
 use crate::recovery::{Remedy, Rule};
 use crate::terminal::TerminalReason;
 
@@ -17,24 +17,31 @@ impl Turn {
         let Some(fault) = fault_before_history(reply) else { return false };
         let failure = seen(fault);
         let Some((rule, remedy)) = self.decide(&failure, true) else { return false };
-        let say = match &remedy {
-            Remedy::RaiseCap { .. } => None,
-            Remedy::Correct { say } => Some(*say),
-            Remedy::GiveUp { reason, .. }
-                if matches!(failure.fault, Fault::Refused | Fault::MalformedCall) =>
-            {
+        match &remedy {
+            Remedy::RaiseCap { .. } | Remedy::Correct { .. } => {
+                self.take_back(request, attempt, failure.label());
+                self.charge(request, attempt, rule, &failure, &remedy);
+                self.ask_on();
+                true
+            }
+            Remedy::GiveUp { reason, .. } if is_never_history(&failure.fault) => {
                 self.take_back(request, attempt, failure.label());
                 self.end(*reason, Some(words_of_end(&failure.fault).to_owned()), None);
-                return true;
+                true
             }
-            _ => return false,
-        };
-        self.take_back(request, attempt, failure.label());
-        self.charge(request, attempt, rule, &failure, &remedy);
-        if let Some(say) = say {
-            self.say_hidden(say, remedy.transition());
+            Remedy::GiveUp { .. } if failure.fault == Fault::PrintedCall => {
+                self.notice(Level::Warn, "the answer ends in what looks like a call; nothing was called");
+                false
+            }
+            _ => false,
         }
-        self.ask_on();
+    }
+
+    /// The turn is being stopped: nothing is asked any more, and an answer that must not be history does not become it.
+    /// Returns whether it was withdrawn.
+    pub(super) fn withdraws_when_stopping(&mut self, request: u64, attempt: u32, reply: &Reply) -> bool {
+        let Some(fault) = fault_before_history(reply).filter(is_never_history) else { return false };
+        self.take_back(request, attempt, seen(fault).label());
         true
     }
 
@@ -44,12 +51,7 @@ impl Turn {
         let Some((rule, remedy)) = self.decide(&failure, false) else { return };
         let request = self.state.requests;
         match remedy {
-            Remedy::Continue { say } | Remedy::Nudge { say } => {
-                self.charge(request, 0, rule, &failure, &remedy);
-                self.say_hidden(say, remedy.transition());
-                self.ask();
-            }
-            Remedy::GoOn => {
+            Remedy::Continue { .. } | Remedy::Nudge { .. } | Remedy::GoOn => {
                 self.charge(request, 0, rule, &failure, &remedy);
                 self.ask();
             }
@@ -58,6 +60,7 @@ impl Turn {
     }
 
     fn give_up_on_answer(&mut self, fault: &Fault) {
+        // The empty answer is a round itself.
         let has_worked = self.state.turn.as_ref().is_some_and(|turn| turn.rounds > 1);
         match fault {
             Fault::Paused => {
@@ -87,11 +90,6 @@ impl Turn {
         }
     }
 
-    fn say_hidden(&mut self, text: &str, transition: crate::terminal::Transition) {
-        let message = self.state.message_id(self.seq_next());
-        self.write(Hidden { message, text: text.to_owned(), transition });
-    }
-
     /// Tells that a rule acted, in words.
     pub(super) fn tell_recovery(&mut self, request: u64, rule: &Rule, failure: &Failure, remedy: &Remedy) {
         let text = match remedy {
@@ -102,7 +100,11 @@ impl Turn {
                     Fault::ModelGone => "the absence of".to_owned(),
                     _ => format!("{} from", failure.label()),
                 };
-                format!("Switched to {model} due to {cause} {from}; it reads the whole conversation anew")
+                let anew = match self.state.totals.context {
+                    0 => String::new(),
+                    tokens => format!("; it reads the whole conversation anew, {tokens} tokens or more"),
+                };
+                format!("Switched to {model} due to {cause} {from}{anew}")
             }
             Remedy::RaiseCap { max_tokens } => {
                 format!("The answer was cut at our output limit; asking again with up to {max_tokens} tokens")
@@ -128,6 +130,11 @@ impl Turn {
 
 fn seen(fault: Fault) -> Failure {
     Failure { fault, evidence: Evidence::default() }
+}
+
+/// Whether an answer with this fault is of no use to the conversation, whatever follows.
+fn is_never_history(fault: &Fault) -> bool {
+    matches!(fault, Fault::Refused | Fault::MalformedCall) && !crate::mutant!("refusal-is-kept")
 }
 
 /// What is wrong with a whole answer that should perhaps not become history.
