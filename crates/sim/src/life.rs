@@ -176,7 +176,9 @@ pub fn fold(disk: &MemDisk, folder: &Path, session: &str) -> Result<yaoki::core:
     let mut state = yaoki::core::state::State::default();
     let blobs = yaoki::store::Blobs::of(Arc::new(disk.clone()), folder);
     for line in &lines {
-        if let Some((place, record)) = yaoki::to_record(line, &blobs).map_err(|error| yaoki::error_chain(&error))? {
+        if let Some((place, record)) =
+            yaoki::to_record(line, &blobs).map_err(|error| yaoki::error_chain(&error))?
+        {
             state.apply(place, &record);
         }
     }

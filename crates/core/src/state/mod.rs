@@ -54,6 +54,8 @@ pub struct State {
     pub requests: u64,
     pub totals: Totals,
     pub last_end: Option<TerminalReason>,
+    /// What the person reads as the answer of the turn that ended last.
+    pub last_text: String,
 }
 
 /// A feature, ordered, so that a set of them has one order everywhere.
@@ -86,6 +88,11 @@ pub struct Totals {
 impl State {
     pub fn session(&self) -> Option<&SessionId> {
         self.header.as_ref().map(|header| &header.session)
+    }
+
+    /// The model that is asked now: the session's, or the one that serves the rest of the turn in its place.
+    pub fn model_asked(&self) -> &str {
+        self.turn.as_ref().and_then(|turn| turn.model.as_deref()).unwrap_or(&self.model)
     }
 
     /// Folds one record in. The only way state changes.
@@ -193,7 +200,7 @@ impl State {
             }
             Record::TurnEnd(end) => {
                 self.last_end = Some(end.reason);
-                self.turn = None;
+                self.last_text = self.turn.take().map(|turn| turn.text()).unwrap_or_default();
             }
             Record::Gap(gap) => {
                 self.gapped();

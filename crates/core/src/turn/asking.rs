@@ -126,7 +126,7 @@ impl Turn {
         }
         let reason = failure.label();
         self.write(Discarded { request, attempt, shown, reason: reason.clone() });
-        self.tell(Event::Withdrawn { request, shown, reason });
+        self.tell(Event::Withdrawn { request, shown, reason, spent: None });
     }
 
     /// Lets the table answer a failed attempt.
@@ -233,13 +233,7 @@ impl Turn {
         self.state.turn.as_ref()?.request.as_ref()
     }
 
-    /// The model that the turn asks now.
-    pub(super) fn model_now(&self) -> &str {
-        let switched = self.state.turn.as_ref().and_then(|turn| turn.model.as_deref());
-        switched.unwrap_or(&self.state.model)
-    }
-
-    /// The model behind that one in the chain: the session's own first, then the fallbacks in order.
+    /// The model behind the one that is asked now: the session's own is first, then the chain in order.
     fn model_next(&self) -> Option<&str> {
         let chain = &self.policy.fallback_models;
         let switched = self.state.turn.as_ref().and_then(|turn| turn.model.as_ref());

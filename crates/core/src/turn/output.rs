@@ -4,7 +4,7 @@
 //! a line that only the model reads asks for more. Which, and how often, the tables say.
 
 use super::Turn;
-use crate::event::{Event, Level};
+use crate::event::{Event, Level, Spent};
 use crate::fault::{Evidence, Failure, Fault};
 use crate::message::{Reply, StopReason};
 use crate::record::Discarded;
@@ -19,13 +19,13 @@ impl Turn {
         let Some((rule, remedy)) = self.decide(&failure, true) else { return false };
         match &remedy {
             Remedy::RaiseCap { .. } | Remedy::Correct { .. } => {
-                self.take_back(request, attempt, failure.label());
+                self.take_back(request, attempt, reply, failure.label());
                 self.charge(request, attempt, rule, &failure, &remedy);
                 self.ask_on();
                 true
             }
             Remedy::GiveUp { reason, .. } if is_never_history(&failure.fault) => {
-                self.take_back(request, attempt, failure.label());
+                self.take_back(request, attempt, reply, failure.label());
                 self.end(*reason, Some(words_of_end(&failure.fault).to_owned()), None);
                 true
             }
@@ -41,7 +41,7 @@ impl Turn {
     /// Returns whether it was withdrawn.
     pub(super) fn withdraws_when_stopping(&mut self, request: u64, attempt: u32, reply: &Reply) -> bool {
         let Some(fault) = fault_before_history(reply).filter(is_never_history) else { return false };
-        self.take_back(request, attempt, seen(fault).label());
+        self.take_back(request, attempt, reply, seen(fault).label());
         true
     }
 
@@ -82,19 +82,18 @@ impl Turn {
     }
 
     /// Withdraws a whole answer, shown or not.
-    fn take_back(&mut self, request: u64, attempt: u32, reason: String) {
+    fn take_back(&mut self, request: u64, attempt: u32, reply: &Reply, reason: String) {
         let shown = std::mem::take(&mut self.shown);
         self.write(Discarded { request, attempt, shown, reason: reason.clone() });
-        if shown > 0 {
-            self.tell(Event::Withdrawn { request, shown, reason });
-        }
+        let spent = Some(Spent { model: reply.origin.model.clone(), usage: reply.usage });
+        self.tell(Event::Withdrawn { request, shown, reason, spent });
     }
 
     /// Tells that a rule acted, in words.
     pub(super) fn tell_recovery(&mut self, request: u64, rule: &Rule, failure: &Failure, remedy: &Remedy) {
         let text = match remedy {
             Remedy::Switch { model } => {
-                let from = self.model_now().to_owned();
+                let from = self.state.model_asked().to_owned();
                 let cause = match failure.fault {
                     Fault::Overloaded { .. } => "high demand for".to_owned(),
                     Fault::ModelGone => "the absence of".to_owned(),

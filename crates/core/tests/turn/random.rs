@@ -156,7 +156,10 @@ impl Course<'_> {
         if is_ending_attempt {
             let heard = std::mem::take(&mut self.heard);
             let withdrawn: u64 = out.records.iter().map(shown_in_vain).sum();
-            let is_told = out.events.iter().any(|told| matches!(told.event, Event::Withdrawn { .. }));
+            let is_told = out
+                .events
+                .iter()
+                .any(|told| matches!(told.event, Event::Withdrawn { shown, .. } if shown > 0));
             let is_kept = out.records.iter().any(|one| matches!(one, Record::AssistantCommitted(_)));
             let want = if is_kept { 0 } else { heard };
             if withdrawn != want || is_told != (want > 0) || (is_kept && has_failed) {
