@@ -279,7 +279,11 @@ mod tests {
     #[test]
     fn the_environment_wins_over_files_and_our_name_over_the_other() {
         let mut env = Env::of(&[("YAOKI_MAX_RETRIES", "2"), ("CLAUDE_CODE_MAX_RETRIES", "7")]);
-        let settings = Settings::load(&mut env, Path::new("/"), Some(r#"{"maxRetries":5}"#)).unwrap();
+        let chain = r#"{"maxRetries":5,"fallbackModels":["a","b"]}"#;
+        let mut settings = Settings::load(&mut env, Path::new("/"), Some(chain)).unwrap();
+        assert_eq!(settings.texts("fallbackModels"), ["a", "b"]);
+        settings.set_texts_flag("fallbackModels", vec!["c".into()]);
+        assert_eq!(settings.texts("fallbackModels"), ["c"], "a chain is one word");
         assert_eq!(settings.count("maxRetries"), Some(2));
         let mut env = Env::of(&[("YAOKI_MAX_RETRIES", ""), ("CLAUDE_CODE_MAX_RETRIES", "7")]);
         let settings = Settings::load(&mut env, Path::new("/"), None).unwrap();
