@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use yaoki_core::event::{Event, TurnSummary};
 use yaoki_core::ids::SessionId;
-use yaoki_core::message::{Part, Usage, visible_text};
+use yaoki_core::message::{Part, Usage};
 use yaoki_core::record::{ContextSet, Gap, Header, Notice, Opened, Record, RecordError, Repaired, Switched};
 use yaoki_core::state::OpPhase;
 use yaoki_core::step::{Input, Now};
@@ -204,7 +204,7 @@ impl Agent {
             match record {
                 Record::Outcome(outcome) => outcomes.extend(outcome.post.map(|post| (outcome.op, post))),
                 Record::AssistantCommitted(committed) => {
-                    served.push((turn.state().model.clone(), committed.reply.origin.model));
+                    served.push((turn.state().model_asked().to_owned(), committed.reply.origin.model));
                 }
                 _ => {}
             }
@@ -281,13 +281,15 @@ impl Agent {
             None if state.model.is_empty() => DEFAULT_MODEL.to_owned(),
             None => state.model.clone(),
         };
-        let max_tokens = self.config.max_tokens.unwrap_or_else(|| {
-            let known = yaoki_wire::models::facts(&model);
-            self.config.policy.max_tokens.min(known.output_max)
-        });
+        let known = yaoki_wire::models::facts(&model);
+        let ours = self.config.policy.max_tokens.min(known.output_max);
+        let max_tokens = self.config.max_tokens.unwrap_or(ours);
+        // A cap that the user set is theirs: it is never raised.
+        let max_tokens_model = if self.config.max_tokens.is_none() { known.output_max } else { 0 };
         let switched = Switched {
             model: (model != state.model).then_some(model),
             max_tokens: (max_tokens != state.max_tokens).then_some(max_tokens),
+            max_tokens_model: (max_tokens_model != state.max_tokens_model).then_some(max_tokens_model),
             thinking: (self.config.thinking != state.thinking).then_some(self.config.thinking),
             permission_mode: Some(self.config.permission_mode.name().to_owned())
                 .filter(|mode| state.permission_mode.as_ref() != Some(mode)),
@@ -330,7 +332,7 @@ impl Agent {
         }
         Some(TurnSummary {
             reason: TerminalReason::Completed,
-            text: visible_text(state.graph.leaf_blocks().unwrap_or_default()),
+            text: state.last_text.clone(),
             error: None,
             resumes_at: None,
             failure: None,

@@ -74,6 +74,10 @@ pub struct RunFlags {
     #[arg(long, conflicts_with = "permission_mode")]
     pub dangerously_skip_permissions: bool,
 
+    /// Models to ask when the one before them can't serve: "a,b"
+    #[arg(long, value_name = "MODELS")]
+    pub fallback_model: Vec<String>,
+
     /// Calls to allow without asking, such as "Edit,Bash(cargo test)"
     #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "RULES")]
     pub allowed_tools: Vec<String>,

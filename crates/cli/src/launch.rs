@@ -180,9 +180,15 @@ fn lay_flags_over(settings: &mut Settings, flags: &RunFlags) -> Result<(), CliEr
     if let Some(mode) = &flags.permission_mode {
         settings.set_flag("permissions.defaultMode", mode)?;
     }
+    settings.set_texts_flag("fallbackModels", split_models(&flags.fallback_model));
     settings.add_flag("permissions.allow", split_rules(&flags.allowed_tools));
     settings.add_flag("permissions.deny", split_rules(&flags.disallowed_tools));
     Ok(())
+}
+
+fn split_models(lists: &[String]) -> Vec<String> {
+    let names = lists.iter().flat_map(|list| list.split(',')).map(str::trim);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 fn permission_mode(
@@ -336,6 +342,7 @@ fn policy(settings: &Settings) -> Policy {
         max_retries: settings.count("maxRetries").map_or(default.max_retries, |n| n as u32),
         retry_after_cap_ms: settings.count("retryAfterCapMs").unwrap_or(default.retry_after_cap_ms),
         max_elapsed_ms: settings.count("maxElapsedMs").unwrap_or(default.max_elapsed_ms),
+        fallback_models: settings.texts("fallbackModels"),
         unstreamed_allowed: settings.bool("unstreamedFallback").unwrap_or(default.unstreamed_allowed),
         on_unknown: match settings.text("onUnknown") {
             Some("stop") => OnUnknown::Stop,

@@ -35,11 +35,13 @@ pub enum Event {
         request: u64,
         tool: String,
     },
-    /// What was shown of this attempt is withdrawn.
+    /// What was shown of this attempt is withdrawn. Where a whole answer is not kept it says what that cost, even if
+    /// nothing of it was shown.
     Withdrawn {
         request: u64,
         shown: u64,
         reason: String,
+        spent: Option<Spent>,
     },
     /// A message is history now.
     Committed {
@@ -56,6 +58,13 @@ pub enum Event {
         rule: String,
         transition: Transition,
         failure: Failure,
+    },
+    /// A rule acted on an answer, or changed the request; `text` says it in words.
+    Recovering {
+        request: u64,
+        rule: String,
+        transition: Transition,
+        text: String,
     },
     /// A request failed for good.
     RequestFailed {
@@ -110,6 +119,13 @@ pub enum Event {
         text: String,
     },
     TurnEnded(TurnSummary),
+}
+
+/// What an answer that is not kept cost, and whose it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spent {
+    pub model: String,
+    pub usage: Usage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The closed set of what can go wrong with one attempt at a request.
+/// The closed set of what can go wrong with a request: with one attempt at it, or with a whole answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
@@ -43,6 +43,18 @@ pub enum Fault {
     OutputCap { room: Option<u32> },
     /// One optional part of the request is not known there.
     FeatureRefused { feature: Feature },
+    /// A whole answer that stopped at the output limit.
+    OutputCut { has_calls: bool },
+    /// An answer that stopped for tool use and holds no call.
+    MalformedCall,
+    /// A call printed as text, in an answer that ended as if it were done.
+    PrintedCall,
+    /// An answer that ended with nothing to see in it.
+    NothingVisible,
+    /// The service paused its own work and wants to be asked again.
+    Paused,
+    /// The model refused.
+    Refused,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +122,12 @@ impl Fault {
             Fault::TooLong => "too_long",
             Fault::OutputCap { .. } => "output_cap",
             Fault::FeatureRefused { .. } => "feature_refused",
+            Fault::OutputCut { .. } => "output_cut",
+            Fault::MalformedCall => "malformed_call",
+            Fault::PrintedCall => "printed_call",
+            Fault::NothingVisible => "nothing_visible",
+            Fault::Paused => "paused",
+            Fault::Refused => "refused",
         }
     }
 
@@ -132,7 +150,13 @@ impl Fault {
             | Fault::HistoryBug
             | Fault::TooLong
             | Fault::OutputCap { .. }
-            | Fault::FeatureRefused { .. } => None,
+            | Fault::FeatureRefused { .. }
+            | Fault::OutputCut { .. }
+            | Fault::MalformedCall
+            | Fault::PrintedCall
+            | Fault::NothingVisible
+            | Fault::Paused
+            | Fault::Refused => None,
         }
     }
 }
@@ -194,6 +218,12 @@ impl Failure {
             Fault::TooLong => "too long",
             Fault::OutputCap { .. } => "output cap too high",
             Fault::FeatureRefused { .. } => "feature refused",
+            Fault::OutputCut { .. } => "answer cut at the output limit",
+            Fault::MalformedCall => "tool use without a call",
+            Fault::PrintedCall => "call printed as text",
+            Fault::NothingVisible => "answer with nothing to see",
+            Fault::Paused => "paused",
+            Fault::Refused => "refused",
         };
         match self.evidence.status {
             Some(status) => format!("{status} {words}"),

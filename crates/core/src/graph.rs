@@ -108,14 +108,6 @@ impl MessageGraph {
         place.is_some_and(|place| place.result.is_some())
     }
 
-    /// The blocks of the message at the active leaf, if the model said it.
-    pub fn leaf_blocks(&self) -> Option<&[Block]> {
-        match &*self.nodes.get(self.leaf.as_ref()?)?.said {
-            ViewMessage::Assistant { blocks, .. } => Some(blocks),
-            ViewMessage::User { .. } | ViewMessage::Results { .. } => None,
-        }
-    }
-
     /// What the model is shown: the active branch, oldest first.
     ///
     /// The turn machine settles all calls before it asks on. A result that is missing behind the leaf went with a

@@ -19,6 +19,10 @@ pub struct Policy {
     pub unstreamed_allowed: bool,
     /// The cap on output when neither user nor model table names one.
     pub max_tokens: u32,
+    /// Overloads of one model in a row before the next one is asked.
+    pub overloads_before_fallback: u32,
+    /// Models to ask when the one before them can't serve, in order.
+    pub fallback_models: Vec<String>,
     pub on_unknown: OnUnknown,
 }
 
@@ -44,6 +48,8 @@ impl Default for Policy {
             stream_failures: 2,
             unstreamed_allowed: true,
             max_tokens: 32_000,
+            overloads_before_fallback: 3,
+            fallback_models: Vec::new(),
             on_unknown: OnUnknown::TellModel,
         }
     }

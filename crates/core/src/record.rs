@@ -155,6 +155,9 @@ pub struct Switched {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// The model's own output limit, where `max_tokens` was not the user's choice; 0 where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens_model: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,9 +226,16 @@ pub struct Budget {
     pub transition: Transition,
     /// How long the rule waits, in milliseconds from this record.
     pub after_ms: u64,
-    /// The cap on output that the request has from here on, where the rule lowered it.
+    /// The cap on output that the request has from here on, where the rule changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// The model that the turn asks from here on, where the rule changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// A line that only the model reads, behind the history so far. In this record, so that no crash comes between what
+    /// it costs and that it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -81,6 +81,13 @@ names! {
     }
 }
 
+impl Transition {
+    /// Whether the message before it stays and goes on in the next one; the two are one round.
+    pub fn continues_message(self) -> bool {
+        matches!(self, Self::MaxOutputTokensRecovery | Self::ThinkingOnlyNudge | Self::PauseTurn)
+    }
+}
+
 impl TerminalReason {
     /// Whether the turn ended as the person who asked would have it.
     pub fn is_good(self) -> bool {

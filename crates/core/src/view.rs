@@ -16,7 +16,7 @@ pub fn request(state: &State) -> Request {
         open.is_some_and(|request| request.unstreamed_next) || state.is_dropped(Feature::Streaming);
     let thinking = if state.is_dropped(Feature::Thinking) { Thinking::Off } else { state.thinking };
     Request {
-        model: state.model.clone(),
+        model: state.model_asked().to_owned(),
         context: state
             .context
             .clone()

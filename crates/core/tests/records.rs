@@ -66,6 +66,12 @@ fn faults() -> Vec<Fault> {
         Fault::TooLong,
         Fault::OutputCap { room: Some(20_000) },
         Fault::OutputCap { room: None },
+        Fault::OutputCut { has_calls: true },
+        Fault::MalformedCall,
+        Fault::PrintedCall,
+        Fault::NothingVisible,
+        Fault::Paused,
+        Fault::Refused,
     ];
     let causes =
         [NotSent::Refused, NotSent::Reset, NotSent::Dns, NotSent::Tls, NotSent::Timeout, NotSent::Other];
@@ -155,6 +161,8 @@ fn samples() -> Vec<Record> {
         transition: Transition::RequestRetry,
         after_ms: 500,
         max_tokens: Some(19_000),
+        model: None,
+        say: None,
     };
     let end = AttemptEnd {
         request: 3,
@@ -204,6 +212,16 @@ fn samples() -> Vec<Record> {
         Repaired { what: "a torn tail of 12 bytes was set aside".into() }.into(),
         Todo { items: raw() }.into(),
         Notice { text: "a notice".into() }.into(),
+        Budget {
+            rule: "continuation".into(),
+            transition: Transition::MaxOutputTokensRecovery,
+            max_tokens: None,
+            say: Some("Go on.".into()),
+            ..budget.clone()
+        }
+        .into(),
+        Budget { rule: "fallback".into(), max_tokens: None, model: Some("b".into()), ..budget.clone() }
+            .into(),
         TurnEnd {
             error: Some("why".into()),
             resumes_at: Some("2026-12-01T02:00:00.000Z".into()),
@@ -215,7 +233,9 @@ fn samples() -> Vec<Record> {
     all.extend([Thinking::Off, Thinking::Adaptive, Thinking::Budget(1_024)].map(|thinking| {
         let name = |text: &str| Some(text.to_owned());
         let thinking = Some(thinking);
-        Switched { model: name("m"), max_tokens: Some(8), thinking, permission_mode: name("plan") }.into()
+        let permission_mode = name("plan");
+        Switched { model: name("m"), max_tokens: Some(8), max_tokens_model: None, thinking, permission_mode }
+            .into()
     }));
     all.extend(
         faults().into_iter().map(|fault| AttemptEnd { failure: Some(failure(fault)), ..end.clone() }.into()),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use yaoki::core::event::Event;
 use yaoki::core::ids::OpId;
 use yaoki::core::message::{BlockBody, Reply};
-use yaoki::core::terminal::TerminalReason;
+use yaoki::core::terminal::{TerminalReason, Transition};
 
 use crate::world::{OpState, World};
 
@@ -77,6 +77,7 @@ impl<'a> Onlooker<'a> {
             Event::Withdrawn { request, shown, .. } => self.withdrawn(*request, *shown, event),
             Event::Committed { reply, .. } => self.committed(reply),
             Event::Retrying { .. } | Event::RequestFailed { .. } => self.is_settled(event),
+            Event::Recovering { transition, .. } => self.recovering(*transition, event),
             Event::CallStarted { op, .. } => {
                 let is_new = self.running.insert(*op) && !self.over.contains(op);
                 self.hold("events", is_new, || format!("twice: {event:?}"));
@@ -141,6 +142,15 @@ impl<'a> Onlooker<'a> {
         self.text.clear();
         self.thought.clear();
         self.rounds = self.rounds.map(|rounds| rounds + 1);
+    }
+
+    /// A rule acted on an answer, which is history by then or withdrawn.
+    fn recovering(&mut self, transition: Transition, event: &Event) {
+        self.is_settled(event);
+        if transition.continues_message() {
+            // The message and the one that goes on from it are one round.
+            self.rounds = self.rounds.map(|rounds| rounds.saturating_sub(1));
+        }
     }
 
     fn is_settled(&self, event: &Event) {

@@ -136,6 +136,19 @@ fn what_is_not_asked_for_is_not_there() {
 }
 
 #[test]
+fn the_cap_on_output_is_never_above_the_limit_of_the_model_that_is_asked() {
+    for (model, asked, want) in [
+        ("claude-opus-4-1", 64_000, 32_000),
+        ("claude-opus-4-5", 64_000, 64_000),
+        ("claude-opus-4-5", 4_096, 4_096),
+        (MODEL, 64_000, 64_000),
+    ] {
+        let ask = Request { model: model.into(), max_tokens: asked, ..request(vec![user("u", "go")]) };
+        assert_eq!(encode(&ask)["max_tokens"], want, "{model}");
+    }
+}
+
+#[test]
 fn thinking_is_only_asked_for_where_the_api_allows_it() {
     for (thinking, choice, max_tokens, want) in [
         (Thinking::Adaptive, ToolChoice::Auto, 9_000, json!({"type": "adaptive"})),

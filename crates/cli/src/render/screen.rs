@@ -94,6 +94,7 @@ impl<W: Write> Screen<W> {
                 self.live.doing =
                     (*after_ms > 0).then(|| Doing::waiting(now_ms + after_ms, *retry, *retries_max));
             }
+            Event::Recovering { text, .. } => self.notice(Style::WARN, "", &one_line(text)),
             // The turn's end tells it.
             Event::RequestFailed { .. } => self.live.doing = None,
             Event::CallStarted { op, title, .. } => {

@@ -153,7 +153,7 @@ fn text_of_a_cut_stream_is_marked_and_the_next_attempt_stands_apart() {
     let events = [
         asking(),
         text("half a sen"),
-        Event::Withdrawn { request: 1, shown: 10, reason: "cut".into() },
+        Event::Withdrawn { request: 1, shown: 10, reason: "cut".into(), spent: None },
         overloaded(),
         asking(),
         text("a whole sentence"),
@@ -165,7 +165,7 @@ fn text_of_a_cut_stream_is_marked_and_the_next_attempt_stands_apart() {
     Retrying in 1.2s · attempt 1/10 · 529 overloaded
       a whole sentence
     ");
-    let nothing = [asking(), Event::Withdrawn { request: 1, shown: 0, reason: "cut".into() }];
+    let nothing = [asking(), Event::Withdrawn { request: 1, shown: 0, reason: "cut".into(), spent: None }];
     assert_eq!(shown(Look::PLAIN, Detail::All, &nothing), "");
 }
 

@@ -67,7 +67,10 @@ impl Settings {
     fn put_one(&mut self, name: &'static str, value: Value, from: &str) {
         let kind = table::setting(name).expect("layers hold only names of the table").kind;
         match (kind, self.values.get_mut(name), value) {
-            (Kind::Texts, Some((Value::Array(old), from_old)), Value::Array(new)) => {
+            // Permissions add up; a chain is one word, and the strongest source has it.
+            (Kind::Texts, Some((Value::Array(old), from_old)), Value::Array(new))
+                if name.starts_with("permissions.") =>
+            {
                 old.extend(new);
                 *from_old = from.to_owned();
             }
@@ -90,6 +93,14 @@ impl Settings {
         let value = layer::read_text(setting, text, from)?;
         self.values.insert(name, (value, from.to_owned()));
         Ok(())
+    }
+
+    /// Sets a list from a flag, in place of any weaker one.
+    pub fn set_texts_flag(&mut self, name: &'static str, items: Vec<String>) {
+        if !items.is_empty() {
+            let from = table::setting(name).and_then(|setting| setting.flag).unwrap_or(name);
+            self.values.insert(name, (Value::from(items), from.to_owned()));
+        }
     }
 
     /// Adds to a list from a flag.
@@ -282,7 +293,11 @@ mod tests {
     #[test]
     fn the_environment_wins_over_files_and_our_name_over_the_other() {
         let mut env = Env::of(&[("YAOKI_MAX_RETRIES", "2"), ("CLAUDE_CODE_MAX_RETRIES", "7")]);
-        let settings = Settings::load(&mut env, Path::new("/"), Some(r#"{"maxRetries":5}"#)).unwrap();
+        let chain = r#"{"maxRetries":5,"fallbackModels":["a","b"]}"#;
+        let mut settings = Settings::load(&mut env, Path::new("/"), Some(chain)).unwrap();
+        assert_eq!(settings.texts("fallbackModels"), ["a", "b"]);
+        settings.set_texts_flag("fallbackModels", vec!["c".into()]);
+        assert_eq!(settings.texts("fallbackModels"), ["c"], "a chain is one word");
         assert_eq!(settings.count("maxRetries"), Some(2));
         let mut env = Env::of(&[("YAOKI_MAX_RETRIES", ""), ("CLAUDE_CODE_MAX_RETRIES", "7")]);
         let settings = Settings::load(&mut env, Path::new("/"), None).unwrap();

@@ -57,6 +57,15 @@ pub const SETTINGS: &[Setting] = &[
         doc: "The model to ask.",
     },
     Setting {
+        name: "fallbackModels",
+        kind: Kind::Texts,
+        default: "none",
+        project: Project::Any,
+        env: &[],
+        flag: Some("--fallback-model"),
+        doc: "Models to ask, in order, when the one before them is overloaded, gone, or keeps failing; for the rest of the turn.",
+    },
+    Setting {
         name: "effort",
         kind: Kind::Choice(&["low", "medium", "high", "xhigh", "max"]),
         default: "medium",

@@ -103,8 +103,11 @@ impl Wire {
                 self.asked_ms = Some(now_ms);
                 Vec::new()
             }
-            Event::Withdrawn { request, shown, reason } => {
+            Event::Withdrawn { request, shown, reason, spent } => {
                 self.answered(now_ms);
+                if let Some(spent) = spent {
+                    self.count(&spent.model, spent.usage);
+                }
                 if *shown == 0 {
                     return Vec::new();
                 }
@@ -115,7 +118,7 @@ impl Wire {
             }
             Event::Committed { reply, .. } => {
                 self.answered(now_ms);
-                self.count(reply);
+                self.count(&reply.origin.model, reply.usage);
                 reply.blocks.iter().filter_map(|block| self.assistant(reply, block)).collect()
             }
             Event::Retrying { request, retry, retries_max, after_ms, rule, transition, failure } => {
@@ -145,6 +148,10 @@ impl Wire {
                     ),
                 ]
             }
+            Event::Recovering { request, rule, transition, text } => vec![self.system(
+                "yaoki_recovery",
+                json!({ "request": request, "rule": rule, "transition": transition.name(), "text": text }),
+            )],
             Event::RequestFailed { .. } => {
                 self.answered(now_ms);
                 Vec::new()
@@ -303,11 +310,10 @@ impl Wire {
         self.calls.get(call).cloned().unwrap_or_else(|| call.as_str().to_owned())
     }
 
-    fn count(&mut self, reply: &Reply) {
-        let model = &reply.origin.model;
+    fn count(&mut self, model: &str, spent: Usage) {
         match self.usage.iter_mut().find(|(known, _)| known == model) {
-            Some((_, usage)) => usage.add(reply.usage),
-            None => self.usage.push((model.clone(), reply.usage)),
+            Some((_, usage)) => usage.add(spent),
+            None => self.usage.push((model.to_owned(), spent)),
         }
     }
 

@@ -94,7 +94,14 @@ pub fn error_class(fault: &Fault) -> &'static str {
         Fault::Auth => "authentication_failed",
         Fault::ModelGone => "model_not_found",
         Fault::TooLong => "invalid_request",
-        Fault::Cancelled
+        Fault::OutputCut { .. } => "max_output_tokens",
+        // Of a whole answer, not of a request.
+        Fault::MalformedCall
+        | Fault::PrintedCall
+        | Fault::NothingVisible
+        | Fault::Paused
+        | Fault::Refused
+        | Fault::Cancelled
         | Fault::Invalid
         | Fault::HistoryBug
         | Fault::OutputCap { .. }

@@ -13,6 +13,7 @@ mod demo;
 mod kill_resume;
 mod main_job;
 mod network;
+mod recovers;
 mod repl;
 mod signals;
 mod stage;

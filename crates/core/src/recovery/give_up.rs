@@ -22,6 +22,12 @@ fn reason(fault: &Fault) -> TerminalReason {
         | Fault::ModelGone
         | Fault::OutputCap { .. }
         | Fault::FeatureRefused { .. } => TerminalReason::InvalidRequest,
+        Fault::OutputCut { .. } => TerminalReason::MaxOutputTokens,
+        Fault::MalformedCall => TerminalReason::MalformedToolUseExhausted,
+        Fault::NothingVisible => TerminalReason::EmptyAnswer,
+        Fault::Refused => TerminalReason::Refusal,
+        // Paused once too often, or a text that may be meant as it stands: what was said is the answer.
+        Fault::Paused | Fault::PrintedCall => TerminalReason::Completed,
         Fault::NotSent { .. }
         | Fault::StaleConnection
         | Fault::NoAnswer { .. }

@@ -5,10 +5,16 @@
 //! `x-should-retry: false`. Nothing here sleeps, logs or counts.
 
 mod busy;
+mod continuation;
 mod cut;
 mod drop_feature;
+mod escalate;
+mod fallback;
 mod give_up;
+mod malformed_call;
+mod nudge;
 mod output_cap;
+mod pause;
 mod permitted;
 mod rate_limited;
 mod rule;
@@ -48,6 +54,48 @@ pub const TURN: &[Rule] = &[
         is_free: true,
         what: "leaves signed thinking out of what is sent, for the session, and sends again",
         propose: unsign::propose,
+    },
+    Rule {
+        name: "fallback",
+        limit: Limit { streak: 4, total: 8 },
+        is_free: true,
+        what: "asks the next model of the chain, for the rest of the turn",
+        propose: fallback::propose,
+    },
+    Rule {
+        name: "escalate",
+        limit: ONCE,
+        is_free: true,
+        what: "withdraws the cut answer and asks again with the model's own output limit",
+        propose: escalate::propose,
+    },
+    Rule {
+        name: "continuation",
+        limit: Limit { streak: 3, total: 20 },
+        is_free: true,
+        what: "keeps the cut answer and asks for the rest",
+        propose: continuation::propose,
+    },
+    Rule {
+        name: "malformed-call",
+        limit: ONCE,
+        is_free: true,
+        what: "withdraws an answer whose call did not arrive and asks again with a correcting line",
+        propose: malformed_call::propose,
+    },
+    Rule {
+        name: "nudge",
+        limit: ONCE,
+        is_free: true,
+        what: "asks once for something to see",
+        propose: nudge::propose,
+    },
+    Rule {
+        name: "pause",
+        limit: Limit { streak: 8, total: 80 },
+        is_free: true,
+        what: "sends a paused answer back as it is",
+        propose: pause::propose,
     },
 ];
 
@@ -146,7 +194,16 @@ fn is_within_bounds(rule: &Rule, remedy: &Remedy, failure: &Failure, facts: &Fac
             let has_time = facts.elapsed_ms.saturating_add(*after_ms) <= facts.policy.max_elapsed_ms;
             !is_forbidden && has_retries && has_time
         }
-        Remedy::ResendFresh | Remedy::LowerCap { .. } | Remedy::Drop { .. } | Remedy::GiveUp { .. } => true,
+        Remedy::ResendFresh
+        | Remedy::LowerCap { .. }
+        | Remedy::Drop { .. }
+        | Remedy::Switch { .. }
+        | Remedy::RaiseCap { .. }
+        | Remedy::Correct { .. }
+        | Remedy::Continue { .. }
+        | Remedy::Nudge { .. }
+        | Remedy::GoOn
+        | Remedy::GiveUp { .. } => true,
     }
 }
 

@@ -32,6 +32,12 @@ pub struct Facts<'a> {
     pub elapsed_ms: u64,
     /// The cap on output that the failed attempt asked for.
     pub max_tokens: u32,
+    /// The model's own limit, where the cap was ours to choose and may be raised to it.
+    pub max_tokens_model: Option<u32>,
+    /// Overloads in a row of the model that is asked, this one included.
+    pub overloads: u32,
+    /// The model that is asked next if this one can't serve.
+    pub model_next: Option<&'a str>,
     pub dice: u64,
 }
 
@@ -48,6 +54,18 @@ pub enum Remedy {
     LowerCap { max_tokens: u32 },
     /// The same request without one optional part, from here on.
     Drop { feature: Feature },
+    /// The same request to another model, for the rest of the turn.
+    Switch { model: String },
+    /// The same request with a higher cap; the cut answer is withdrawn.
+    RaiseCap { max_tokens: u32 },
+    /// The answer is withdrawn, and the same history goes out with one line behind it that the person does not see.
+    Correct { say: &'static str },
+    /// The answer stays, and one such line asks to go on.
+    Continue { say: &'static str },
+    /// The answer stays, and one such line asks for something to see.
+    Nudge { say: &'static str },
+    /// The answer stays and is sent back as it is.
+    GoOn,
     /// The turn ends. `resumes_in_ms` is when the server said it may go on.
     GiveUp { reason: TerminalReason, resumes_in_ms: Option<u64> },
 }
@@ -56,6 +74,12 @@ impl Remedy {
     pub fn transition(&self) -> Transition {
         match self {
             Remedy::Unstreamed { .. } => Transition::StreamFallback,
+            Remedy::Switch { .. } => Transition::ModelFallback,
+            Remedy::RaiseCap { .. } => Transition::MaxOutputTokensEscalate,
+            Remedy::Correct { .. } => Transition::MalformedToolRetry,
+            Remedy::Continue { .. } => Transition::MaxOutputTokensRecovery,
+            Remedy::Nudge { .. } => Transition::ThinkingOnlyNudge,
+            Remedy::GoOn => Transition::PauseTurn,
             Remedy::Resend { .. }
             | Remedy::ResendFresh
             | Remedy::LowerCap { .. }
@@ -67,7 +91,16 @@ impl Remedy {
     pub fn after_ms(&self) -> u64 {
         match self {
             Remedy::Resend { after_ms } | Remedy::Unstreamed { after_ms } => *after_ms,
-            Remedy::ResendFresh | Remedy::LowerCap { .. } | Remedy::Drop { .. } | Remedy::GiveUp { .. } => 0,
+            Remedy::ResendFresh
+            | Remedy::LowerCap { .. }
+            | Remedy::Drop { .. }
+            | Remedy::Switch { .. }
+            | Remedy::RaiseCap { .. }
+            | Remedy::Correct { .. }
+            | Remedy::Continue { .. }
+            | Remedy::Nudge { .. }
+            | Remedy::GoOn
+            | Remedy::GiveUp { .. } => 0,
         }
     }
 }
@@ -105,6 +138,9 @@ impl Facts<'static> {
             is_streamed: true,
             elapsed_ms: 0,
             max_tokens: 32_000,
+            max_tokens_model: None,
+            overloads: 0,
+            model_next: None,
             dice: 0,
         }
     }

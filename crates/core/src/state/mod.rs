@@ -11,8 +11,8 @@ use std::sync::Arc;
 use crate::fault::{Failure, Fault, Feature};
 use crate::graph::MessageGraph;
 use crate::ids::{CallId, MessageId, OpId, SessionId, derive_uuid};
-use crate::message::{BlockBody, Call, CallResult, Reply, StopReason, Usage};
-use crate::record::{Header, Record, Refusal, Verdict};
+use crate::message::{BlockBody, Call, CallResult, Part, Reply, StopReason, Usage, visible_text};
+use crate::record::{Budget, Header, Record, Refusal, Verdict};
 use crate::recovery;
 use crate::request::{Context, Thinking};
 use crate::terminal::{TerminalReason, Transition};
@@ -41,6 +41,8 @@ pub struct State {
     pub context: Option<Arc<Context>>,
     pub model: String,
     pub max_tokens: u32,
+    /// The model's own limit, where the cap is ours and may be raised; 0 where it is the user's.
+    pub max_tokens_model: u32,
     pub thinking: Thinking,
     pub permission_mode: Option<String>,
     pub dropped: BTreeSet<FeatureKey>,
@@ -52,6 +54,8 @@ pub struct State {
     pub requests: u64,
     pub totals: Totals,
     pub last_end: Option<TerminalReason>,
+    /// What the person reads as the answer of the turn that ended last.
+    pub last_text: String,
 }
 
 /// A feature, ordered, so that a set of them has one order everywhere.
@@ -86,6 +90,11 @@ impl State {
         self.header.as_ref().map(|header| &header.session)
     }
 
+    /// The model that is asked now: the session's, or the one that serves the rest of the turn in its place.
+    pub fn model_asked(&self) -> &str {
+        self.turn.as_ref().and_then(|turn| turn.model.as_deref()).unwrap_or(&self.model)
+    }
+
     /// Folds one record in. The only way state changes.
     pub fn apply(&mut self, place: Place, record: &Record) {
         self.advance(place);
@@ -98,6 +107,7 @@ impl State {
                     self.model.clone_from(model);
                 }
                 self.max_tokens = switched.max_tokens.unwrap_or(self.max_tokens);
+                self.max_tokens_model = switched.max_tokens_model.unwrap_or(self.max_tokens_model);
                 self.thinking = switched.thinking.unwrap_or(self.thinking);
                 if switched.permission_mode.is_some() {
                     self.permission_mode.clone_from(&switched.permission_mode);
@@ -116,28 +126,17 @@ impl State {
                         .begin(start.attempt, start.streamed);
                 }
             }
-            Record::AttemptEnd(end) => self.attempt_ended(end.failure.as_ref()),
-            Record::Budget(budget) => {
-                let clock_ms = self.clock_ms;
-                if let Some(turn) = &mut self.turn {
-                    turn.ledger.charge(&budget.rule);
-                    if let Some(request) = &mut turn.request {
-                        request.retries += u32::from(recovery::costs_retry(&budget.rule));
-                        // In one piece once: if that answer broke as well, the next one is a stream again.
-                        let is_still_whole = request.unstreamed_next && budget.rule != "cut";
-                        request.unstreamed_next =
-                            budget.transition == Transition::StreamFallback || is_still_whole;
-                        request.unanswered = None;
-                        request.max_tokens = budget.max_tokens.or(request.max_tokens);
-                        request.wait = Some(Wait {
-                            rule: budget.rule.clone(),
-                            transition: budget.transition,
-                            after_ms: budget.after_ms,
-                            since_ms: clock_ms,
-                        });
+            Record::AttemptEnd(end) => {
+                // What an answer cost is spent, whether it is kept or not.
+                if let Some(usage) = end.usage.filter(|_| !crate::mutant!("withdrawn-answers-cost-nothing")) {
+                    self.totals.usage.add(usage);
+                    if let Some(turn) = &mut self.turn {
+                        turn.usage.add(usage);
                     }
                 }
+                self.attempt_ended(end.failure.as_ref());
             }
+            Record::Budget(budget) => self.charged(place.seq, budget),
             Record::AssistantCommitted(committed) => {
                 self.committed(place.seq, &committed.message, &committed.reply)
             }
@@ -201,7 +200,7 @@ impl State {
             }
             Record::TurnEnd(end) => {
                 self.last_end = Some(end.reason);
-                self.turn = None;
+                self.last_text = self.turn.take().map(|turn| turn.text()).unwrap_or_default();
             }
             Record::Gap(gap) => {
                 self.gapped();
@@ -288,12 +287,52 @@ impl State {
         let Some(request) = &mut turn.request else { return };
         request.is_asking = false;
         request.unanswered = failure.cloned();
-        let Some(failure) = failure else { return };
+        let Some(failure) = failure else {
+            // It answered. What comes now is about the answer, and a later failure begins anew.
+            request.overloads = 0;
+            request.failing_since_ms = None;
+            return;
+        };
         turn.attempts_failed += 1;
         turn.rounds += u32::from(crate::mutant!("attempts-count-as-rounds"));
         request.failing_since_ms.get_or_insert(clock_ms);
+        // Only an answer clears it: a stream that broke between two overloads is no sign that the load has ceased.
+        request.overloads += u32::from(matches!(failure.fault, Fault::Overloaded { .. }));
         let is_broken_stream = matches!(failure.fault, Fault::Cut { .. }) && request.is_streamed;
         request.streams_broken += u32::from(is_broken_stream);
+    }
+
+    /// A rule acted: its cost, and what it changed, take effect together.
+    fn charged(&mut self, seq: u64, budget: &Budget) {
+        if let Some(say) = &budget.say {
+            let id = self.message_id(seq);
+            self.graph.append_user(id, vec![Part::text(say.clone())]);
+        }
+        let clock_ms = self.clock_ms;
+        let Some(turn) = &mut self.turn else { return };
+        turn.ledger.charge(&budget.rule);
+        if budget.transition.continues_message() {
+            turn.continue_message();
+        }
+        if budget.model.is_some() {
+            turn.model.clone_from(&budget.model);
+        }
+        let Some(request) = &mut turn.request else { return };
+        request.retries += u32::from(recovery::costs_retry(&budget.rule));
+        // In one piece once: if that answer broke as well, the next one is a stream again.
+        let is_still_whole = request.unstreamed_next && budget.rule != "cut";
+        request.unstreamed_next = budget.transition == Transition::StreamFallback || is_still_whole;
+        request.unanswered = None;
+        request.max_tokens = budget.max_tokens.or(request.max_tokens);
+        if budget.model.is_some() {
+            request.overloads = 0;
+        }
+        request.wait = Some(Wait {
+            rule: budget.rule.clone(),
+            transition: budget.transition,
+            after_ms: budget.after_ms,
+            since_ms: clock_ms,
+        });
     }
 
     fn committed(&mut self, seq: u64, message: &MessageId, reply: &Reply) {
@@ -306,14 +345,24 @@ impl State {
             }
         }
         self.graph.append_assistant(message.clone(), reply.origin.clone(), blocks.clone());
-        self.totals.usage.add(reply.usage);
         self.totals.answered += 1;
         self.totals.context = reply.usage.context();
         if let Some(turn) = &mut self.turn {
-            turn.ledger.progress();
-            turn.usage.add(reply.usage);
+            // An answer that has to be continued is not yet progress.
+            let is_whole = !matches!(
+                reply.stop,
+                StopReason::MaxTokens | StopReason::ContextWindow | StopReason::PauseTurn
+            );
+            if is_whole && !(calls.is_empty() && visible_text(&blocks).trim().is_empty()) {
+                turn.ledger.progress();
+            }
             turn.rounds += 1;
-            turn.pauses += u32::from(reply.stop == StopReason::PauseTurn);
+            if !calls.is_empty() {
+                turn.text_before.clear();
+            }
+            if crate::mutant!("fallback-for-one-request") {
+                turn.model = None;
+            }
             turn.request = None;
             turn.calls = calls;
             turn.settled_to = 0;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::fault::Failure;
 use crate::ids::CallId;
 use crate::ledger::Ledger;
-use crate::message::{Block, Call, StopReason, Usage};
+use crate::message::{Block, Call, StopReason, Usage, visible_text};
 use crate::record::Intent;
 use crate::terminal::Transition;
 
@@ -20,7 +20,10 @@ pub struct OpenTurn {
     pub ledger: Ledger,
     pub usage: Usage,
     pub attempts_failed: u32,
-    pub pauses: u32,
+    /// The model that serves the rest of the turn in place of the session's.
+    pub model: Option<String>,
+    /// Text of messages that the latest one continues.
+    pub text_before: String,
     /// The request that is being asked, from its first attempt to its answer.
     pub request: Option<OpenRequest>,
     /// The committed message whose calls are being answered.
@@ -61,6 +64,8 @@ pub struct OpenRequest {
     /// Retries that cost one.
     pub retries: u32,
     pub streams_broken: u32,
+    /// Overloads in a row, of the model that is asked now.
+    pub overloads: u32,
     /// The session clock at the first failure.
     pub failing_since_ms: Option<u64>,
     /// How the last attempt failed, until a rule has answered it.
@@ -129,7 +134,8 @@ impl OpenTurn {
             ledger: Ledger::default(),
             usage: Usage::default(),
             attempts_failed: 0,
-            pauses: 0,
+            model: None,
+            text_before: String::new(),
             request: None,
             calls: Vec::new(),
             settled_to: 0,
@@ -145,6 +151,39 @@ impl OpenTurn {
     }
 }
 
+impl OpenTurn {
+    /// The latest message goes on in the next one. One whose calls were answered stays a round of its own.
+    pub(super) fn continue_message(&mut self) {
+        if self.stop.take().is_some() && !crate::mutant!("continuation-counts-as-round") {
+            self.rounds = self.rounds.saturating_sub(u32::from(self.calls.is_empty()));
+        }
+        self.text_before = self.text();
+    }
+
+    /// What the person reads as the turn's latest message: its text behind that of the messages it continues.
+    pub fn text(&self) -> String {
+        joined(&self.text_before, &visible_text(&self.last_blocks))
+    }
+}
+
+/// Two pieces of one text. A model that goes on may say its last words again: they are left out.
+fn joined(before: &str, after: &str) -> String {
+    if before.trim().is_empty() {
+        return after.to_owned();
+    }
+    let starts = before.char_indices().rev().map(|(at, _)| at);
+    let overlap = starts
+        .skip(REPEAT_MIN - 1)
+        .take(REPEAT_MAX - REPEAT_MIN)
+        .filter(|at| after.starts_with(&before[*at..]) && !crate::mutant!("continuation-repeats-itself"))
+        .last();
+    format!("{}{after}", &before[..overlap.unwrap_or(before.len())])
+}
+
+/// Fewer characters than these may be equal by chance.
+const REPEAT_MIN: usize = 12;
+const REPEAT_MAX: usize = 2_000;
+
 impl OpenRequest {
     pub(super) fn new(number: u64) -> Self {
         Self {
@@ -154,6 +193,7 @@ impl OpenRequest {
             is_streamed: true,
             retries: 0,
             streams_broken: 0,
+            overloads: 0,
             failing_since_ms: None,
             unanswered: None,
             wait: None,
@@ -180,6 +220,26 @@ impl Op {
             denied: None,
             is_doubtful: false,
             starts: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_goes_on_without_saying_its_last_words_again() {
+        for (before, after, want) in [
+            ("", "all", "all"),
+            (" \n", "all", "all"),
+            ("ban", "ana", "banana"),
+            ("one and the same line, ", "the same line, and on", "one and the same line, and on"),
+            ("naïve née, déjà vu", "née, déjà vu, encore", "naïve née, déjà vu, encore"),
+            ("the whole of it", "the whole of it", "the whole of it"),
+            ("no repeat here at all", " and on", "no repeat here at all and on"),
+        ] {
+            assert_eq!(joined(before, after), want, "{before:?} + {after:?}");
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::Turn;
-use crate::event::Event;
+use crate::event::{Event, Level};
 use crate::fault::{Failure, Feature};
 use crate::ids::derive_uuid;
 use crate::message::Reply;
 use crate::record::{AssistantCommitted, AttemptEnd, AttemptStart, Budget, Discarded, Dropped};
-use crate::recovery::{self, Facts, Remedy};
+use crate::recovery::{self, Facts, Remedy, Rule};
+use crate::state::OpenRequest;
 use crate::step::{AttemptReport, Step, StepId};
 use crate::terminal::TerminalReason;
 use crate::view;
@@ -95,6 +96,13 @@ impl Turn {
             usage: reply.as_ref().map(|reply| reply.usage),
         });
         if let Some(reply) = reply {
+            if self.stopping.is_some() {
+                if self.withdraws_when_stopping(request, attempt, &reply) {
+                    return self.go_on();
+                }
+            } else if self.withdraws_answer(request, attempt, &reply) {
+                return;
+            }
             let message = self.state.message_id(self.seq_next());
             self.write(AssistantCommitted { message: message.clone(), request, reply: reply.clone() });
             // Its calls have their ids now: results are told by them.
@@ -118,66 +126,122 @@ impl Turn {
         }
         let reason = failure.label();
         self.write(Discarded { request, attempt, shown, reason: reason.clone() });
-        self.tell(Event::Withdrawn { request, shown, reason });
+        self.tell(Event::Withdrawn { request, shown, reason, spent: None });
     }
 
     /// Lets the table answer a failed attempt.
     fn recover(&mut self, request: u64, attempt: u32, failure: Failure) {
-        let Some(turn) = &self.state.turn else { return };
-        let Some(open) = &turn.request else { return };
-        let clock_ms = self.state.clock_at(self.now.ms);
-        let facts = Facts {
-            policy: &self.policy,
-            streak: 0,
-            retries: open.retries,
-            streams_broken: open.streams_broken,
-            is_streamed: open.is_streamed,
-            elapsed_ms: open.failing_since_ms.map_or(0, |since_ms| clock_ms.saturating_sub(since_ms)),
-            max_tokens: open.max_tokens.unwrap_or(self.state.max_tokens),
-            dice: self.now.dice,
-        };
-        let (rule, remedy) = recovery::decide(&failure, &facts, &turn.ledger);
+        let Some((rule, remedy)) = self.decide(&failure, true) else { return };
         if let Remedy::GiveUp { reason, resumes_in_ms } = remedy {
-            let attempts = open.attempts;
+            let attempts = self.open_request().map_or(attempt, |open| open.attempts);
             return self.give_up(request, attempts, failure, reason, resumes_in_ms);
         }
-        let transition = remedy.transition();
-        let after_ms = remedy.after_ms();
         if let Remedy::Drop { feature } = remedy {
             self.write(Dropped { feature });
             self.notice(
-                crate::event::Level::Warn,
+                Level::Warn,
                 format!("{} is not known there; left out from here on", feature_name(feature)),
             );
         }
-        let max_tokens = match remedy {
-            Remedy::LowerCap { max_tokens } => Some(max_tokens),
-            Remedy::Resend { .. }
-            | Remedy::ResendFresh
-            | Remedy::Unstreamed { .. }
-            | Remedy::Drop { .. }
-            | Remedy::GiveUp { .. } => None,
+        self.charge(request, attempt, rule, &failure, &remedy);
+        if !matches!(remedy, Remedy::Switch { .. }) {
+            let retry = self.open_request().map_or(0, |open| open.retries);
+            self.tell(Event::Retrying {
+                request,
+                retry,
+                retries_max: self.policy.max_retries,
+                after_ms: remedy.after_ms(),
+                rule: rule.name.to_owned(),
+                transition: remedy.transition(),
+                failure,
+            });
+        }
+        self.ask_on();
+    }
+
+    /// Asks the tables, with the facts of now. `may_raise`: whether the answer can still be withdrawn.
+    pub(super) fn decide(&self, failure: &Failure, may_raise: bool) -> Option<(&'static Rule, Remedy)> {
+        let turn = self.state.turn.as_ref()?;
+        let open = turn.request.as_ref();
+        let clock_ms = self.state.clock_at(self.now.ms);
+        let mut max_tokens_model = self.state.max_tokens_model;
+        if crate::mutant!("users-cap-is-raised") {
+            max_tokens_model = max_tokens_model.max(64_000);
+        }
+        let failing_since_ms = open.and_then(|open| open.failing_since_ms);
+        let facts = Facts {
+            policy: &self.policy,
+            streak: 0,
+            retries: open.map_or(0, |open| open.retries),
+            streams_broken: open.map_or(0, |open| open.streams_broken),
+            is_streamed: open.is_none_or(|open| open.is_streamed),
+            elapsed_ms: failing_since_ms.map_or(0, |since_ms| clock_ms.saturating_sub(since_ms)),
+            max_tokens: open.and_then(|open| open.max_tokens).unwrap_or(self.state.max_tokens),
+            max_tokens_model: Some(max_tokens_model).filter(|limit| {
+                // Neither a cap that a rule has set for this request, nor the limit of a model that isn't asked.
+                let is_ours = open.is_none_or(|open| open.max_tokens.is_none()) && turn.model.is_none();
+                may_raise && is_ours && *limit > 0
+            }),
+            overloads: open.map_or(0, |open| open.overloads),
+            model_next: self.model_next(),
+            dice: self.now.dice,
         };
-        let fault = failure.fault.name().to_owned();
+        Some(recovery::decide(failure, &facts, &turn.ledger))
+    }
+
+    /// Writes that a rule acts, durably: a crash must not refill a budget.
+    pub(super) fn charge(
+        &mut self,
+        request: u64,
+        attempt: u32,
+        rule: &Rule,
+        failure: &Failure,
+        remedy: &Remedy,
+    ) {
+        self.tell_recovery(request, rule, failure, remedy);
+        let max_tokens = match remedy {
+            Remedy::LowerCap { max_tokens } | Remedy::RaiseCap { max_tokens } => Some(*max_tokens),
+            _ => None,
+        };
+        let model = match remedy {
+            Remedy::Switch { model } => Some(model.clone()),
+            _ => None,
+        };
+        let say = match remedy {
+            Remedy::Correct { say } | Remedy::Continue { say } | Remedy::Nudge { say } => {
+                Some((*say).to_owned()).filter(|_| !crate::mutant!("correction-is-not-said"))
+            }
+            _ => None,
+        };
         self.write(Budget {
             request,
             attempt,
             rule: rule.name.to_owned(),
-            fault,
-            transition,
-            after_ms,
+            fault: failure.fault.name().to_owned(),
+            transition: remedy.transition(),
+            after_ms: remedy.after_ms(),
             max_tokens,
+            model,
+            say,
         });
-        // A crash must not refill a budget.
         if !crate::mutant!("budget-not-synced") {
             self.barrier();
         }
-        let retry =
-            self.state.turn.as_ref().and_then(|turn| turn.request.as_ref()).map_or(0, |open| open.retries);
-        let retries_max = self.policy.max_retries;
-        let rule = rule.name.to_owned();
-        self.tell(Event::Retrying { request, retry, retries_max, after_ms, rule, transition, failure });
-        self.ask_on();
+    }
+
+    fn open_request(&self) -> Option<&OpenRequest> {
+        self.state.turn.as_ref()?.request.as_ref()
+    }
+
+    /// The model behind the one that is asked now: the session's own is first, then the chain in order.
+    fn model_next(&self) -> Option<&str> {
+        let chain = &self.policy.fallback_models;
+        let switched = self.state.turn.as_ref().and_then(|turn| turn.model.as_ref());
+        let from = switched
+            .map_or(0, |now| chain.iter().position(|model| model == now).map_or(chain.len(), |at| at + 1));
+        // Each is asked once in a turn, however often the chain names it.
+        let (asked, left) = chain.split_at(from);
+        left.iter().find(|model| **model != self.state.model && !asked.contains(model)).map(String::as_str)
     }
 
     fn give_up(

@@ -2,12 +2,11 @@
 
 use super::Turn;
 use crate::event::{Denial, Event, Level, TurnSummary};
-use crate::message::{StopReason, visible_text};
+use crate::fault::Fault;
+use crate::message::StopReason;
 use crate::record::TurnEnd;
+use crate::state::OpenTurn;
 use crate::terminal::TerminalReason;
-
-/// Pauses of server-side work that one turn sits through.
-const PAUSES_MAX: u32 = 8;
 
 impl Turn {
     /// Goes by the stop reason of a message all of whose calls are answered.
@@ -15,32 +14,27 @@ impl Turn {
         let Some(turn) = &self.state.turn else { return };
         let Some(stop) = turn.stop.clone() else { return };
         let has_calls = !turn.calls.is_empty();
-        let pauses = turn.pauses;
         match stop {
-            StopReason::ToolUse if has_calls => self.ask(),
+            StopReason::ToolUse | StopReason::MaxTokens if has_calls => self.ask(),
+            StopReason::EndTurn | StopReason::StopSequence if self.is_visible() => {
+                self.end(TerminalReason::Completed, None, None);
+            }
+            StopReason::EndTurn | StopReason::StopSequence => self.complete_further(Fault::NothingVisible),
+            StopReason::MaxTokens => self.complete_further(Fault::OutputCut { has_calls }),
+            StopReason::PauseTurn => self.complete_further(Fault::Paused),
             StopReason::ToolUse => self.end(
                 TerminalReason::MalformedToolUseExhausted,
                 Some("the model stopped for tool use without a tool call".to_owned()),
                 None,
             ),
-            StopReason::EndTurn | StopReason::StopSequence => self.finish(),
-            StopReason::MaxTokens if has_calls => self.ask(),
-            StopReason::MaxTokens | StopReason::ContextWindow => self.end(
+            StopReason::ContextWindow => self.end(
                 TerminalReason::MaxOutputTokens,
                 Some(
-                    "the answer was cut at the output limit; raise maxTokens or ask for smaller pieces"
+                    "the answer was cut where the model's window ends; begin a new session to go on"
                         .to_owned(),
                 ),
                 None,
             ),
-            StopReason::PauseTurn if pauses <= PAUSES_MAX => self.ask(),
-            StopReason::PauseTurn => {
-                self.notice(
-                    Level::Warn,
-                    format!("the service paused more than {PAUSES_MAX} times; the turn ends here"),
-                );
-                self.finish();
-            }
             StopReason::Refusal => {
                 self.end(TerminalReason::Refusal, Some("the model refused to answer".to_owned()), None);
             }
@@ -49,21 +43,13 @@ impl Turn {
                     Level::Warn,
                     format!("the model stopped for a reason this version does not know ({name:?})"),
                 );
-                self.finish();
+                self.end(TerminalReason::Completed, None, None);
             }
         }
     }
 
-    fn finish(&mut self) {
-        let Some(turn) = &self.state.turn else { return };
-        if !visible_text(&turn.last_blocks).trim().is_empty() {
-            return self.end(TerminalReason::Completed, None, None);
-        }
-        if turn.rounds > 1 {
-            self.notice(Level::Warn, "the model ended without a word; its work is done, its answer is empty");
-            return self.end(TerminalReason::Completed, None, None);
-        }
-        self.end(TerminalReason::EmptyAnswer, Some("the model's answer was empty".to_owned()), None);
+    fn is_visible(&self) -> bool {
+        self.state.turn.as_ref().is_some_and(|turn| !turn.text().trim().is_empty())
     }
 
     /// Ends the turn. The reason is durable before anyone is told.
@@ -90,7 +76,7 @@ impl Turn {
         let turn = self.state.turn.as_ref();
         TurnSummary {
             reason,
-            text: turn.map(|turn| visible_text(&turn.last_blocks)).unwrap_or_default(),
+            text: turn.map(OpenTurn::text).unwrap_or_default(),
             error,
             resumes_at,
             failure: turn.and_then(|turn| turn.last_failure.clone()),
@@ -98,7 +84,11 @@ impl Turn {
             usage: turn.map(|turn| turn.usage).unwrap_or_default(),
             attempts_failed: turn.map_or(0, |turn| turn.attempts_failed),
             denials: turn.map(|turn| turn.denials.iter().map(to_denial).collect()).unwrap_or_default(),
-            stop: turn.and_then(|turn| turn.stop.clone()),
+            stop: match reason {
+                // The answer itself is withdrawn.
+                TerminalReason::Refusal => Some(StopReason::Refusal),
+                _ => turn.and_then(|turn| turn.stop.clone()),
+            },
         }
     }
 }

@@ -12,6 +12,7 @@ mod asking;
 mod calls;
 mod ends;
 mod outcomes;
+mod output;
 mod stopping;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -13,7 +13,7 @@ use yaoki_core::state::Place;
 use yaoki_core::step::{Answer, Delta, Input, RunReport, RunStep, Step, StepId};
 use yaoki_core::turn::{Outbox, prompt};
 
-use crate::plain::{answered, call, ended, failed, fault, reply, text};
+use crate::plain::{answered, call, ended, failed, fault, reply, text, thought};
 use crate::rig::Rig;
 use crate::show;
 use crate::watch::Checked;
@@ -49,8 +49,8 @@ pub fn read(name: &str) -> String {
 pub fn play(script: &str) -> (Course, Vec<String>) {
     let mut lines = Vec::new();
     let mut head = script.lines().take_while(|line| line.starts_with('#')).peekable();
-    let policy = head_policy(head.peek().copied().unwrap_or(""));
-    let mut course = Course { rig: Rig::new(policy), last: None };
+    let (policy, output_limit) = head_policy(head.peek().copied().unwrap_or(""));
+    let mut course = Course { rig: Rig::with_output_limit(policy, output_limit), last: None };
     for line in script.lines() {
         if line.starts_with('#') {
             lines.push(line.to_owned());
@@ -64,17 +64,21 @@ pub fn play(script: &str) -> (Course, Vec<String>) {
     (course, lines)
 }
 
-/// The first line may change the policy: `# max_retries=2`, `# on_unknown=stop`.
-fn head_policy(line: &str) -> Policy {
+/// The first line may change the policy (`# max_retries=2 on_unknown=stop fallback=b,c`) and say that the cap on output
+/// is ours to raise (`# output_limit=64000`).
+fn head_policy(line: &str) -> (Policy, Option<u32>) {
     let mut policy = Policy::default();
+    let mut output_limit = None;
     for (name, value) in line.split_whitespace().filter_map(|word| word.split_once('=')) {
         match name {
             "max_retries" => policy.max_retries = value.parse().unwrap(),
             "on_unknown" => policy.on_unknown = OnUnknown::Stop,
+            "fallback" => policy.fallback_models = value.split(',').map(str::to_owned).collect(),
+            "output_limit" => output_limit = Some(value.parse().unwrap()),
             other => panic!("no policy is called {other}"),
         }
     }
-    policy
+    (policy, output_limit)
 }
 
 impl Course {
@@ -296,7 +300,7 @@ pub fn report(run: &RunStep, how: &str) -> RunReport {
     }
 }
 
-/// `"text"`, `Tool(arg)`, `Tool(arg)!` for broken input; 3*Tool(a) for three of them.
+/// `"text"`, `thought`, `Tool(arg)`, `Tool(arg)!` for broken input; 3*Tool(a) for three of them.
 fn blocks_of(line: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut rest = line.trim();
@@ -308,6 +312,11 @@ fn blocks_of(line: &str) -> Vec<Block> {
             continue;
         }
         let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        if word == "thought" {
+            blocks.push(thought());
+            rest = after.trim_start();
+            continue;
+        }
         let is_broken = word.ends_with('!');
         let (tool, arg) =
             word.trim_end_matches('!').trim_end_matches(')').split_once('(').expect("Tool(arg)");
@@ -368,13 +377,31 @@ courses! {
     a_rule_that_acted_often_enough_acts_no_more
     a_call_cut_at_the_output_limit_never_runs
     a_call_in_a_message_that_ended_never_runs
-    an_answer_cut_at_the_output_limit_ends_the_turn
-    a_stop_for_tools_without_a_call_ends_the_turn
+    an_answer_cut_is_asked_again_with_the_models_limit
+    an_answer_cut_again_at_the_models_limit_is_continued
+    a_cut_answer_is_continued_three_times
+    a_users_cap_is_not_raised
+    a_cap_that_came_down_is_not_raised
     the_limit_of_rounds_ends_the_turn
+    pauses_go_on
     pauses_are_bounded
     an_empty_answer_is_an_error
     an_empty_end_after_work_is_the_end
-    a_refusal_ends_the_turn
+    a_refusal_is_withdrawn
+    a_refusal_that_meets_an_interrupt_is_withdrawn
+    nothing_to_see_is_nudged_once
+    a_call_that_did_not_arrive_is_corrected_once
+    a_correction_after_tools_is_said_behind_the_results
+    a_printed_call_is_corrected_once
+    three_overloads_lead_to_the_next_model
+    overloads_count_through_a_cut
+    the_next_turn_asks_the_first_model_again
+    a_missing_model_leads_on
+    server_errors_lead_on_when_retries_are_out
+    a_wait_over_the_cap_leads_on
+    no_fallback_for_auth
+    a_crash_after_a_fallback_stays_with_it
+    a_crash_before_a_continuation_is_asked_goes_on
     an_unknown_stop_ends_with_a_notice
     an_interrupt_while_streaming
     an_interrupt_while_streaming_the_second_round

@@ -21,6 +21,10 @@ pub fn text(words: &str) -> Block {
     Block { body: BlockBody::Text { text: words.into() }, raw: None }
 }
 
+pub fn thought() -> Block {
+    Block { body: BlockBody::Thinking { text: "hm".into() }, raw: None }
+}
+
 /// A call of `tool` whose input is `{"x": arg}`.
 pub fn call(tool: &str, arg: &str, is_broken: bool) -> Block {
     let call = Call {

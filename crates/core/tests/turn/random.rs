@@ -3,6 +3,8 @@
 //! A course is a list of dice. A die of zero, and every die after the list is used up, is the calm choice: so a
 //! failing list shrinks to the few that matter, and each course ends in a world without faults.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
@@ -11,13 +13,14 @@ use yaoki_core::ids::{CallId, OpId};
 use yaoki_core::message::{Block, CallResult, StopReason};
 use yaoki_core::policy::{OnUnknown, Policy};
 use yaoki_core::record::{Outcome, OutcomeStatus, Record};
+use yaoki_core::recovery::rules;
 use yaoki_core::state::OpPhase;
 use yaoki_core::step::{Answer, Delta, Finding, Input, RunStep, Step, StepId};
 use yaoki_core::turn::{Outbox, prompt};
 
 use crate::calm;
 use crate::course::report;
-use crate::plain::{CURABLE, FAULTS, answered, call, failed, fault, reply, text};
+use crate::plain::{CURABLE, FAULTS, answered, call, failed, fault, reply, text, thought};
 use crate::rig::{Rig, id_of};
 use crate::show;
 use crate::watch::Checked;
@@ -36,6 +39,8 @@ pub struct Reached {
     pub unknowns: u64,
     pub interrupts: u64,
     pub doubled: u64,
+    /// By rule, how often it acted.
+    pub rules: BTreeMap<String, u64>,
 }
 
 struct Dice<'a> {
@@ -68,6 +73,8 @@ struct Course<'a> {
     heard: u64,
     /// What was reported before, to be reported again.
     said: Vec<Input>,
+    /// The fault that came last.
+    trouble: Option<&'static str>,
 }
 
 /// Plays the course that the dice give. Errors: the invariant that does not hold, in words.
@@ -77,10 +84,15 @@ pub fn play(dice: &[u16]) -> Checked<Reached> {
         max_retries: [10, 2, 0][dice.pick(3)],
         on_unknown: [OnUnknown::TellModel, OnUnknown::Stop][dice.pick(2)],
         unstreamed_allowed: dice.pick(4) != 3,
+        fallback_models: [&[][..], &["b"], &["b", "c"]][dice.pick(3)]
+            .iter()
+            .map(|&name| name.into())
+            .collect(),
         ..Policy::default()
     };
-    let rig = Rig::new(policy);
-    let mut course = Course { rig, dice, reached: Reached::default(), heard: 0, said: Vec::new() };
+    let rig = Rig::with_output_limit(policy, [None, Some(64_000)][dice.pick(2)]);
+    let mut course =
+        Course { rig, dice, reached: Reached::default(), heard: 0, said: Vec::new(), trouble: None };
     match course.play_out() {
         Ok(()) => Ok(course.reached),
         Err(violation) => {
@@ -110,9 +122,14 @@ impl Course<'_> {
         calm::until_end(&mut self.rig, Known::Truth)
     }
 
-    fn at_the_end(&self) -> Checked<()> {
+    fn at_the_end(&mut self) -> Checked<()> {
         self.rig.check_fold()?;
         let count = |is_it: fn(&Record) -> bool| self.rig.log.iter().filter(|(_, one)| is_it(one)).count();
+        for (_, record) in &self.rig.log {
+            if let Record::Budget(budget) = record {
+                *self.reached.rules.entry(budget.rule.clone()).or_default() += 1;
+            }
+        }
         let inputs = count(|record| matches!(record, Record::InputGiven(_)));
         let ends = count(|record| matches!(record, Record::TurnEnd(_)));
         if inputs != ends {
@@ -138,13 +155,14 @@ impl Course<'_> {
         let out = self.rig.input(input)?;
         if is_ending_attempt {
             let heard = std::mem::take(&mut self.heard);
-            let withdrawn = out.records.iter().find_map(|record| match record {
-                Record::Discarded(discarded) => Some(discarded.shown),
-                _ => None,
-            });
-            let is_told = out.events.iter().any(|told| matches!(told.event, Event::Withdrawn { .. }));
-            let want = (has_failed && heard > 0).then_some(heard);
-            if withdrawn != want || is_told != want.is_some() {
+            let withdrawn: u64 = out.records.iter().map(shown_in_vain).sum();
+            let is_told = out
+                .events
+                .iter()
+                .any(|told| matches!(told.event, Event::Withdrawn { shown, .. } if shown > 0));
+            let is_kept = out.records.iter().any(|one| matches!(one, Record::AssistantCommitted(_)));
+            let want = if is_kept { 0 } else { heard };
+            if withdrawn != want || is_told != (want > 0) || (is_kept && has_failed) {
                 return Err(format!("I7: {want:?} characters are to be withdrawn, {withdrawn:?} are"));
             }
         }
@@ -229,6 +247,10 @@ impl Course<'_> {
                 // Mostly those that are not the end.
                 let kinds = if self.dice.pick(6) == 5 { FAULTS.len() } else { CURABLE };
                 let name = FAULTS[self.dice.pick(kinds)];
+                // Trouble lasts.
+                let is_same = self.dice.pick(2) == 1;
+                let name = self.trouble.filter(|_| is_same).unwrap_or(name);
+                self.trouble = Some(name);
                 let waits = [None, None, Some(3_000), Some(700), Some(60_000), Some(60_001), Some(u64::MAX)];
                 let wait_ms = waits[self.dice.pick(7)];
                 let should_retry = [None, None, None, None, Some(true), Some(false)][self.dice.pick(6)];
@@ -244,8 +266,11 @@ impl Course<'_> {
 
     fn reply(&mut self) -> yaoki_core::message::Reply {
         let mut blocks: Vec<Block> = Vec::new();
-        if self.dice.pick(3) != 2 {
-            blocks.push(text("words"));
+        match self.dice.pick(8) {
+            0..=4 => blocks.push(text("words")),
+            5 => blocks.push(thought()),
+            6 => blocks.push(text("so <tool_call>{}</tool_call>")),
+            _ => {}
         }
         let stop = match self.dice.pick(16) {
             0 => StopReason::EndTurn,
@@ -447,6 +472,14 @@ impl Course<'_> {
     }
 }
 
+/// Characters that were shown and are withdrawn by this record.
+fn shown_in_vain(record: &Record) -> u64 {
+    match record {
+        Record::Discarded(discarded) => discarded.shown,
+        _ => 0,
+    }
+}
+
 fn names_an_open_step(input: &Input, rig: &Rig) -> bool {
     let id = match input {
         Input::AttemptEnded { request, attempt, .. } => {
@@ -518,8 +551,14 @@ fn the_dice_reach_every_kind_of_trouble() {
         all.unknowns += one.unknowns;
         all.interrupts += one.interrupts;
         all.doubled += one.doubled;
+        for (rule, count) in one.rules {
+            *all.rules.entry(rule).or_default() += count;
+        }
     }
     let least =
         [all.crashes, all.torn, all.faults, all.runs, all.looks, all.unknowns, all.interrupts, all.doubled];
     assert!(least.iter().all(|count| *count >= 100), "{all:?}");
+    for rule in rules().filter(|rule| rule.name != "give-up") {
+        assert!(all.rules.get(rule.name).is_some_and(|count| *count > 0), "{}: {:?}", rule.name, all.rules);
+    }
 }

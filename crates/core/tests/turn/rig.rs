@@ -47,8 +47,13 @@ pub fn session() -> SessionId {
 }
 
 impl Rig {
-    /// A new session, its set-up records written.
+    /// A new session, its set-up records written. The cap on output is the user's.
     pub fn new(policy: Policy) -> Self {
+        Self::with_output_limit(policy, None)
+    }
+
+    /// One whose cap on output is ours, and may be raised to the model's own limit.
+    pub fn with_output_limit(policy: Policy, max_tokens_model: Option<u32>) -> Self {
         let mut rig = Self {
             turn: Turn::new(policy.clone(), "http://lab"),
             policy,
@@ -80,6 +85,7 @@ impl Rig {
         let switched = Switched {
             model: Some("m".into()),
             max_tokens: Some(32_000),
+            max_tokens_model,
             thinking: Some(Thinking::Adaptive),
             permission_mode: Some("default".into()),
         };

@@ -56,7 +56,10 @@ pub fn record(record: &Record) -> String {
         }
         Record::Budget(budget) => {
             let cap = budget.max_tokens.map(|cap| format!(" cap {cap}")).unwrap_or_default();
-            format!("{} ({}) {} ms{cap}", budget.rule, budget.transition.name(), budget.after_ms)
+            let model = budget.model.as_ref().map(|model| format!(" to {model}")).unwrap_or_default();
+            let say = budget.say.as_ref().map(|say| format!(" saying {say:?}")).unwrap_or_default();
+            let transition = budget.transition.name();
+            format!("{} ({transition}) {} ms{cap}{model}{say}", budget.rule, budget.after_ms)
         }
         Record::Discarded(discarded) => format!("{} characters: {}", discarded.shown, discarded.reason),
         Record::AssistantCommitted(committed) => reply(&committed.reply),
@@ -117,6 +120,9 @@ fn step(step: &Step) -> String {
 fn request_line(ask: &Request) -> String {
     let messages: Vec<String> = ask.messages.iter().map(|message| said(message)).collect();
     let mut dress = Vec::new();
+    if ask.model != "m" {
+        dress.push(format!("model {}", ask.model));
+    }
     if ask.max_tokens != 32_000 {
         dress.push(format!("cap {}", ask.max_tokens));
     }
@@ -154,6 +160,7 @@ fn event(event: &Event) -> String {
         Event::Retrying { retry, retries_max, after_ms, rule, .. } => {
             format!("retrying {retry}/{retries_max} in {after_ms} ms by {rule}")
         }
+        Event::Recovering { rule, text, .. } => format!("recovering by {rule}: {text}"),
         Event::RequestFailed { attempts, failure, .. } => {
             format!("request failed: {} after {attempts}", failure.label())
         }

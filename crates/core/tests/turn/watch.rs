@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use yaoki_core::effects::EffectClass;
 use yaoki_core::event::Event;
 use yaoki_core::ids::{CallId, MessageId, OpId, derive_uuid};
-use yaoki_core::message::{BlockBody, CallResult, StopReason, ViewMessage};
+use yaoki_core::message::{BlockBody, CallResult, Part, StopReason, Usage, ViewMessage};
 use yaoki_core::policy::Policy;
-use yaoki_core::record::Record;
+use yaoki_core::record::{Budget, Record};
 use yaoki_core::recovery;
 use yaoki_core::request::Request;
 use yaoki_core::state::Place;
@@ -39,6 +39,7 @@ pub struct Watch {
 struct NotBefore {
     request: u64,
     attempt: u32,
+    model: String,
     until_ms: u64,
 }
 
@@ -49,6 +50,8 @@ struct Facts {
     ops: BTreeMap<OpId, OpFact>,
     results: BTreeMap<CallId, CallResult>,
     messages: BTreeSet<MessageId>,
+    /// Lines that only the model reads.
+    said: BTreeMap<MessageId, String>,
     inputs: u32,
     ends: u32,
     turn: TurnFact,
@@ -84,6 +87,17 @@ struct TurnFact {
     recoveries: u32,
     retries: u32,
     is_changed: bool,
+    /// Models asked in place of the session's, in order.
+    models: Vec<String>,
+    usage: Usage,
+    /// Whether the latest message has no calls: only then a message that goes on is one round with it.
+    is_plain: bool,
+}
+
+impl TurnFact {
+    fn model(&self) -> &str {
+        self.models.last().map_or("m", String::as_str)
+    }
 }
 
 impl Facts {
@@ -109,7 +123,21 @@ impl Facts {
                 }
                 self.turn.starts += 1;
             }
+            Record::AttemptEnd(end) => {
+                if let Some(usage) = end.usage {
+                    self.turn.usage.add(usage);
+                }
+            }
             Record::Budget(budget) => {
+                if let Some(say) = &budget.say {
+                    let id = MessageId::new(derive_uuid(&session(), place.seq, 0));
+                    self.said.insert(id, say.clone());
+                }
+                self.turn.models.extend(budget.model.clone());
+                let goes_on = ["continuation", "nudge", "pause"].contains(&budget.rule.as_str());
+                if goes_on && std::mem::take(&mut self.turn.is_plain) {
+                    self.turn.rounds -= 1;
+                }
                 let charged = self.turn.charged.entry(budget.rule.clone()).or_default();
                 *charged = (charged.0 + 1, charged.1 + 1);
                 self.turn.recoveries += 1;
@@ -118,7 +146,15 @@ impl Facts {
             }
             Record::AssistantCommitted(committed) => {
                 self.turn.rounds += 1;
-                self.turn.charged.values_mut().for_each(|charged| charged.0 = 0);
+                let is_cut = matches!(
+                    committed.reply.stop,
+                    StopReason::MaxTokens | StopReason::ContextWindow | StopReason::PauseTurn
+                );
+                self.turn.is_plain = committed.reply.calls().next().is_none();
+                let is_empty = self.turn.is_plain && committed.reply.text().trim().is_empty();
+                if !is_cut && !is_empty {
+                    self.turn.charged.values_mut().for_each(|charged| charged.0 = 0);
+                }
                 self.messages.insert(committed.message.clone());
                 for (index, block) in committed.reply.blocks.iter().enumerate() {
                     let BlockBody::Call(call) = &block.body else { continue };
@@ -210,7 +246,9 @@ impl Watch {
 
     /// The server asked to be left alone, from now on.
     pub fn told_to_wait(&mut self, request: u64, attempt: u32, ms: u64) {
-        self.not_before = Some(NotBefore { request, attempt, until_ms: self.ran_ms.saturating_add(ms) });
+        let model = self.facts.turn.model().to_owned();
+        let until_ms = self.ran_ms.saturating_add(ms);
+        self.not_before = Some(NotBefore { request, attempt, model, until_ms });
     }
 
     /// Checks what was written in one go, and that it was synced where it must be.
@@ -223,10 +261,17 @@ impl Watch {
         open: &BTreeMap<StepId, Step>,
     ) -> Checked<()> {
         let mut ends = Vec::new();
+        let is_answer = |record: &Record| matches!(record, Record::AttemptEnd(end) if end.failure.is_none());
+        let is_fate =
+            |record: &Record| matches!(record, Record::AssistantCommitted(_) | Record::Discarded(_));
+        if out.records.iter().any(is_answer) {
+            let fates = out.records.iter().filter(|record| is_fate(record)).count();
+            ensure(fates == 1, || format!("I7: a whole answer met {fates} fates"))?;
+        }
         for (place, record) in &log[log.len() - out.records.len()..] {
             self.facts.note(*place, record);
             if let Record::TurnEnd(end) = record {
-                ends.push((end.reason, self.facts.turn.rounds));
+                ends.push((end.reason, self.facts.turn.rounds, self.facts.turn.usage));
             }
             self.record(record, policy, open)?;
             let must_sync = matches!(record, Record::InputGiven(_) | Record::Budget(_) | Record::TurnEnd(_));
@@ -235,14 +280,14 @@ impl Watch {
         ensure(!out.barrier || durable == log.len(), || "a barrier covers all that is written".into())?;
         let mut told = out.events.iter().filter_map(|told| match &told.event {
             Event::TurnEnded(summary) if summary.reason != TerminalReason::StorageFailed => {
-                Some((summary.reason, summary.rounds, told.durable))
+                Some((summary.reason, summary.rounds, summary.usage, told.durable))
             }
             _ => None,
         });
-        for (reason, rounds) in ends {
+        for (reason, rounds, usage) in ends {
             let told = told.next();
-            ensure(told == Some((reason, rounds, true)), || {
-                format!("I22, I25: {reason:?} after {rounds} rounds is recorded, {told:?} is told")
+            ensure(told == Some((reason, rounds, usage, true)), || {
+                format!("I22, I25: {reason:?} after {rounds} rounds, {usage:?} is recorded, {told:?} is told")
             })?;
         }
         ensure(told.next().is_none(), || "I25: an end is told that is not recorded".into())?;
@@ -264,6 +309,8 @@ impl Watch {
                 Ok(())
             }
             Record::AttemptStart(start) => {
+                let model = facts.turn.model();
+                ensure(start.model == model, || format!("{} is asked, it is {model}'s turn", start.model))?;
                 let bound = 1 + facts.turn.recoveries + self.crashes;
                 ensure(facts.turn.starts <= bound, || {
                     format!("I21: attempt {} of request {} was not paid for", start.attempt, start.request)
@@ -279,12 +326,19 @@ impl Watch {
                 ensure(facts.turn.retries <= policy.max_retries, || {
                     format!("I21: {} retries of one request", facts.turn.retries)
                 })?;
+                self.switch(budget, policy)?;
                 let stale = facts.turn.charged.get("stale-connection").copied().unwrap_or_default();
                 ensure(budget.fault != "stale_connection" || stale.0 > 0 || stale.1 >= 20, || {
                     "a stale connection was not answered at once after progress".into()
                 })
             }
-            Record::AssistantCommitted(_) => {
+            Record::AssistantCommitted(committed) => {
+                let is_useless = match committed.reply.stop {
+                    StopReason::Refusal => true,
+                    StopReason::ToolUse => committed.reply.calls().next().is_none(),
+                    _ => false,
+                };
+                ensure(!is_useless, || "an answer that is to be withdrawn became history".into())?;
                 let is_within = facts.turn.max_turns.is_none_or(|limit| facts.turn.rounds <= limit);
                 ensure(is_within, || "I22: more rounds than the limit".into())
             }
@@ -302,6 +356,25 @@ impl Watch {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Another model is asked for what it may cure only, in the order of the chain, and each once in a turn.
+    fn switch(&self, budget: &Budget, policy: &Policy) -> Checked<()> {
+        let Some(model) = &budget.model else { return Ok(()) };
+        ensure(["overloaded", "model_gone", "server"].contains(&budget.fault.as_str()), || {
+            format!("{} led to another model", budget.fault)
+        })?;
+        let mut chain = vec!["m"];
+        for name in &policy.fallback_models {
+            if !chain.contains(&name.as_str()) {
+                chain.push(name);
+            }
+        }
+        let models = &self.facts.turn.models;
+        ensure(models.last() == Some(model) && chain[1..].iter().zip(models).all(|(a, b)| a == b), || {
+            format!("{models:?} are asked, the chain is {chain:?}")
+        })?;
+        ensure(models.len() < chain.len(), || format!("{models:?} are more than {chain:?}"))
     }
 
     /// Checks a step as it is given out.
@@ -380,7 +453,9 @@ impl Watch {
 
     fn attempt(&mut self, request: u64, ask: &Request, turn: &Turn, durable: usize) -> Checked<()> {
         if let Some(told) = self.not_before.take() {
-            let is_early = told.request == request && self.ran_ms < told.until_ms;
+            // Another model has a time of its own.
+            let is_same = told.request == request && told.model == ask.model;
+            let is_early = is_same && self.ran_ms < told.until_ms;
             ensure(!is_early, || format!("I23: asked {} ms too early", told.until_ms - self.ran_ms))?;
         }
         for (op, fact) in self.facts.ops.iter().filter(|(_, fact)| !fact.class.is_pure() && fact.ends > 0) {
@@ -402,8 +477,17 @@ impl Watch {
         Ok(())
     }
 
-    /// I9, I10, I13.
+    /// I9, I10, I13; and what was said to the model only is said once.
     fn pairing(&self, ask: &Request) -> Checked<()> {
+        for (id, text) in &self.facts.said {
+            let parts = [Part::text(text.clone())];
+            let is_it = |message: &ViewMessage| match message {
+                ViewMessage::User { id: one, parts: said } => one == id && said[..] == parts,
+                _ => false,
+            };
+            let count = ask.messages.iter().filter(|message| is_it(message)).count();
+            ensure(count == 1, || format!("I10: {text:?} is said {count} times"))?;
+        }
         let mut seen = BTreeSet::new();
         let mut due: Vec<CallId> = Vec::new();
         for message in &ask.messages {

@@ -18,7 +18,7 @@ use yaoki_core::request::{Context, Request, Thinking, ToolChoice};
 use super::FORMAT;
 use super::members::{quote, tidy};
 use super::render::{Fragment, Names, Role, render};
-use crate::models::is_same_model;
+use crate::models::{self, is_same_model};
 
 /// The API's least budget of thought.
 const THINKING_TOKENS_MIN: u32 = 1_024;
@@ -81,7 +81,10 @@ impl Encoder {
         let size: usize = fragments.iter().map(|fragment| fragment.json.len() + 64).sum();
         let mut out =
             String::with_capacity(size + printed.tools.json.len() + printed.system.json.len() + 512);
-        write!(out, r#"{{"model":{},"max_tokens":{}"#, quote(&ask.model), ask.max_tokens)
+        // A fallback may have a lower limit than the model that the cap was chosen for.
+        let known = models::facts(&ask.model);
+        let max_tokens = if known.known { ask.max_tokens.min(known.output_max) } else { ask.max_tokens };
+        write!(out, r#"{{"model":{},"max_tokens":{max_tokens}"#, quote(&ask.model))
             .expect("writing to a string cannot fail");
         for part in [&printed.tools, &printed.system] {
             if !part.json.is_empty() {
