@@ -34,6 +34,7 @@ struct Shape {
     /// The messages without cache marks.
     messages: String,
     count: usize,
+    max_tokens: u64,
 }
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -152,9 +153,10 @@ impl Shape {
         let mut head = head.replace(MARK, "").replace(r#","stream":true"#, "");
         let at = head.find(r#","max_tokens":"#)?;
         let digits = head[at + 14..].bytes().take_while(u8::is_ascii_digit).count();
+        let max_tokens = head[at + 14..at + 14 + digits].parse().ok()?;
         head.replace_range(at..at + 14 + digits, "");
         let messages = messages.strip_suffix("]}")?.replace(MARK, "");
-        Some(Shape { body: text.to_owned(), head, messages, count })
+        Some(Shape { body: text.to_owned(), head, messages, max_tokens, count })
     }
 
     /// A later request begins with the bytes of an earlier one (I6).
@@ -165,7 +167,9 @@ impl Shape {
         });
         if self.messages == next.messages {
             let is_streamed = |shape: &Shape| shape.body.contains(r#","stream":true"#);
-            let is_same = is_streamed(self) != is_streamed(next) || self.body == next.body;
+            // An answer that was cut at our cap is asked for again with a higher one, and with nothing else changed.
+            let is_raised = self.max_tokens < next.max_tokens && self.head == next.head;
+            let is_same = is_streamed(self) != is_streamed(next) || self.body == next.body || is_raised;
             return verdicts.hold("I6", is_same, || "the same request is sent in other bytes".to_owned());
         }
         let open = self.messages.strip_suffix("]}").unwrap_or(&self.messages);
