@@ -3,8 +3,11 @@
 //! After a failed sync the kernel may drop what it could not write and still show it, and the next sync succeeds
 //! (seen on Linux). So the old file is not synced again and nothing of it is believed but what an earlier
 //! sync covered, checked down to the last checksum; the rest is still in memory. The new file takes the name after
-//! it is on disk. If that fails too the log is lost: nothing is acknowledged any more, and a file
-//! `suspect` tells the next process, whose view of the file may be as wrong.
+//! it is on disk. Until it has, and its folder is synced, a file `suspect` tells the next process, whose view of the
+//! file may be as wrong. If the move fails too the log is lost: nothing is acknowledged any more.
+//!
+//! Not closed: a process killed between the failed sync and its next call leaves no word. To close it, every open after a
+//! crash would have to write the log anew.
 //!
 //! A removed log is still had through its open handle, and its folder and lock are made again. Bodies that were
 //! removed with it are not; the next open tells of each.
@@ -24,19 +27,29 @@ use crate::log::{Durability, SessionLog, Synced, Trust};
 impl SessionLog {
     /// Writes the log to a new file that replaces the one whose sync failed with `cause`.
     pub(crate) fn reseal(&mut self, cause: io::Error) -> Result<(), SyncError> {
+        // First of all: a process that dies from here on must not leave a file that looks whole.
+        let marked = mark_suspect(self.disk.as_ref(), &self.files);
+        if marked.as_ref().is_err_and(disk::is_full) && self.ballast.release(self.disk.as_ref()) {
+            let _ = mark_suspect(self.disk.as_ref(), &self.files);
+        }
         let mut result = self.move_to_new_file();
         if result.as_ref().is_err_and(disk::is_full) && self.ballast.release(self.disk.as_ref()) {
             result = self.move_to_new_file();
         }
         match result {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                // Left behind, it costs the next open one more new file.
+                let _ = unmark_suspect(self.disk.as_ref(), &self.files);
+                Ok(())
+            }
             Err(error) => {
                 if mutant!("store-lost-log-goes-on") {
                     self.settle();
                     return Ok(());
                 }
                 self.trust = Trust::Lost;
-                mark_suspect(self.disk.as_ref(), &self.files);
+                // If it could not be left before, it may be now.
+                let _ = mark_suspect(self.disk.as_ref(), &self.files);
                 Err(self.lost(io::Error::new(
                     error.kind(),
                     format!("{cause}; then, moving to a new file: {error}"),
@@ -110,8 +123,17 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
 }
 
 /// Leaves word for the next process, as well as a failing disk allows.
-pub(crate) fn mark_suspect(disk: &dyn Disk, files: &Files) {
-    if disk.create_new(&files.suspect(), FILE_MODE).is_ok() {
-        let _ = disk.sync_dir(&files.folder);
+pub(crate) fn mark_suspect(disk: &dyn Disk, files: &Files) -> io::Result<()> {
+    match disk.create_new(&files.suspect(), FILE_MODE) {
+        // Not synced: a power cut shows what is on disk, and nobody is misled any more.
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
+}
+
+/// Takes the word back, so that no power cut brings it up again.
+pub(crate) fn unmark_suspect(disk: &dyn Disk, files: &Files) -> io::Result<()> {
+    remove_if_there(disk, &files.suspect())?;
+    disk.sync_dir(&files.folder)
 }

@@ -547,6 +547,89 @@ fn a_repair_that_is_cut_off_anywhere_is_done_again() {
     }
 }
 
+/// From call `index` on the process is gone: nothing it asks for happens.
+fn killed_at(index: u64) -> impl FnMut(&Call) -> Verdict + Send {
+    move |call| if index <= call.index { Verdict::Fail(Errno::Io) } else { Verdict::Go }
+}
+
+/// The next process goes on and acknowledges one more line; then the power goes. Returns how many lines it found.
+fn goes_on_and_loses_power(disk: &TestDisk, seed: u64, hint: &str) -> usize {
+    disk.clear_faults();
+    let mut opened = open(disk).unwrap_or_else(|error| panic!("{hint}: {error}"));
+    let count = opened.lines.len();
+    opened.log.append(&[input("later")]).unwrap();
+    opened.log.sync().unwrap();
+    drop(opened);
+    disk.crash(&mut dice(seed));
+    let after = open(disk).unwrap_or_else(|error| panic!("{hint}: {error}"));
+    assert_eq!(after.lines.len(), count + 1, "{hint}: {}", after.found);
+    count
+}
+
+#[test]
+fn a_repair_that_is_killed_anywhere_and_gone_on_with_outlasts_a_power_cut() {
+    let log = long(20);
+    let mut all = pieces(&log);
+    all[9][40] ^= 1;
+    let damaged = all.concat();
+    // Its folders are known to be on disk, as after the first sync of any process.
+    let disk_with_all = || {
+        let disk = disk_with(&damaged);
+        disk.poke(&Path::new(FOLDER).join(".synced"), b"");
+        disk
+    };
+    let count = {
+        let disk = disk_with_all();
+        open(&disk).unwrap();
+        disk.call_count()
+    };
+    for index in 0..count {
+        for seed in 0..8 {
+            let disk = disk_with_all();
+            disk.set_faults(killed_at(index));
+            let _ = open(&disk);
+            let hint = format!("killed at {index}, seed {seed}");
+            assert_eq!(goes_on_and_loses_power(&disk, seed, &hint), 20, "{hint}");
+        }
+    }
+}
+
+#[test]
+fn a_process_killed_while_it_moves_its_log_leaves_word_of_the_sync_that_failed() {
+    let disk = disk();
+    let mut log = create(&disk);
+    log.append(&[input("a")]).unwrap();
+    log.sync().unwrap();
+    let before = disk.call_count();
+    log.append(&[input("b")]).unwrap();
+    log.sync().unwrap();
+    drop(log);
+    let synced_at = disk.call_count() - before - 1;
+    // The sync is the last of these calls, and the mark is made by the one after it.
+    for later in 2..20 {
+        for seed in 0..8 {
+            let disk = self::disk();
+            let mut log = create(&disk);
+            log.append(&[input("a")]).unwrap();
+            log.sync().unwrap();
+            let sync = disk.call_count() + synced_at;
+            log.append(&[input("b")]).unwrap();
+            disk.set_faults(move |call| match call.index {
+                index if index == sync => Verdict::FailDropping(Errno::Io),
+                index if sync + later <= index => Verdict::Fail(Errno::Io),
+                _ => Verdict::Go,
+            });
+            let _ = log.sync();
+            drop(log);
+            goes_on_and_loses_power(
+                &disk,
+                seed,
+                &format!("killed {later} calls after the sync, seed {seed}"),
+            );
+        }
+    }
+}
+
 #[test]
 fn a_disk_that_is_dead_from_the_start_is_an_error_and_no_panic() {
     let disk = MemDisk::new();
