@@ -180,6 +180,8 @@ impl Agent {
         let mut outcomes = Vec::new();
         let mut served = Vec::new();
         let mut notices = opened.found.notices();
+        // Of a gap that an earlier process found and did not live to tell.
+        let mut untold: Option<Gap> = None;
         for line in &opened.lines {
             let (place, record) = match to_record(line, &blobs) {
                 Ok(Some(found)) => found,
@@ -202,12 +204,17 @@ impl Agent {
             }
             turn.replay(place, &record);
             match record {
+                Record::Gap(gap) => untold = Some(gap),
+                Record::Repaired(_) => untold = None,
                 Record::Outcome(outcome) => outcomes.extend(outcome.post.map(|post| (outcome.op, post))),
                 Record::AssistantCommitted(committed) => {
                     served.push((turn.state().model_asked().to_owned(), committed.reply.origin.model));
                 }
                 _ => {}
             }
+        }
+        if let Some(Gap { seq_from, seq_to }) = untold.filter(|_| notices.is_empty()) {
+            notices.push(format!("records {seq_from} to {seq_to} are missing"));
         }
         served.dedup();
         let mut agent = Agent::seated(config, ports, seat, opened.log, turn, opened_at);
