@@ -28,7 +28,7 @@ impl Coverage {
 }
 
 /// Where a crash or an interrupt can come: every point at which the agent waits for the outside.
-pub const SITES: [&str; 11] = [
+pub const SITES: [&str; 15] = [
     "before_send",
     "before_head",
     "in_body",
@@ -40,6 +40,10 @@ pub const SITES: [&str; 11] = [
     "ask",
     "append",
     "sync",
+    "beside",
+    "rename",
+    "folder",
+    "create",
 ];
 
 /// Those of them at which a person can interrupt: not inside a call of the disk.
@@ -48,6 +52,8 @@ pub const INTERRUPT_SITES: usize = 9;
 /// How much likelier a crash or an interrupt is at a site: those that come up seldom are hurt the more when they do.
 pub fn weight(site: &str) -> u64 {
     match site {
+        "rename" => 24,
+        "beside" | "create" => 6,
         "ask" | "look" => 12,
         "before_send" | "before_head" | "before_run" | "in_run" | "after_run" | "sync" => 2,
         _ => 1,
@@ -81,7 +87,7 @@ pub const ANSWER_FAULTS: [&str; 22] = [
 ];
 
 /// Faults of the disk and the calls they happen to: those that write the log, and those that open or move it.
-pub const DISK_FAULTS: [(&str, &str); 7] = [
+pub const DISK_FAULTS: [(&str, &str); 16] = [
     ("eio", "append"),
     ("enospc", "append"),
     ("short", "append"),
@@ -89,6 +95,15 @@ pub const DISK_FAULTS: [(&str, &str); 7] = [
     ("eio", "sync"),
     ("eio_after", "sync"),
     ("eio_dropping", "sync"),
+    ("eio", "beside"),
+    ("eio_after", "beside"),
+    ("eio_dropping", "beside"),
+    ("eio", "rename"),
+    ("eio_after", "rename"),
+    ("eio", "folder"),
+    ("eio_after", "folder"),
+    ("eio", "create"),
+    ("enospc", "create"),
 ];
 
 /// Every pair that a full run must have made happen.

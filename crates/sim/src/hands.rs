@@ -48,9 +48,7 @@ impl Executor for SimExecutor {
                 title: call.tool.clone(),
                 result: CallResult::error(format!("<tool_use_error>{text}</tool_use_error>")),
             };
-            if let Some(broken) = &call.broken {
-                return refused(format!("the input is not JSON: {broken}"));
-            }
+            // The machine answers for what is no JSON; here it is only another input.
             let Some(class) = class_of(&call.tool) else {
                 return refused("it does not fit its schema".to_owned());
             };
@@ -220,13 +218,12 @@ impl Person for SimPerson {
             self.world.point("ask").await;
             tokio::time::sleep(Duration::from_millis(self.world.dice.below(60_000))).await;
             if self.world.may_fault(self.world.swarm.person_faults) {
-                let tag = tag_of(&question.input);
-                self.world.denied(&tag);
+                self.world.denied(question.op);
                 if self.world.dice.is(500) {
-                    self.world.coverage.hit("deny", "ask");
+                    self.world.hit("deny", "ask");
                     return Answer::Deny { reason: format!("[denied by the user] {}", question.title) };
                 }
-                self.world.coverage.hit("nobody", "ask");
+                self.world.hit("nobody", "ask");
                 return Answer::Nobody { reason: format!("[denied: nobody to ask] {}", question.title) };
             }
             Answer::Allow

@@ -8,6 +8,7 @@
 pub mod broken;
 pub mod coverage;
 pub mod dice;
+pub mod disk;
 pub mod hands;
 pub mod life;
 pub mod log;

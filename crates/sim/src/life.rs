@@ -6,6 +6,7 @@ use std::time::Duration;
 use yaoki::core::event::{Event, TurnSummary};
 use yaoki::core::message::Part;
 use yaoki::core::policy::{OnUnknown, Policy};
+use yaoki::core::record::Record;
 use yaoki::core::request::Thinking;
 use yaoki::core::state::OpPhase;
 use yaoki::core::terminal::TerminalReason;
@@ -83,7 +84,8 @@ impl Life<'_> {
             Ok(agent) => agent,
             Err(error) => {
                 // Nobody was told anything of it, so it may be gone, and the person begins anew.
-                if self.acks.inputs == 0 {
+                if self.acks.inputs == 0 && !self.world.is_dying() {
+                    self.world.take_alarm();
                     self.world.set_seat(None);
                 }
                 return LifeEnd::NotOpened(yaoki::error_chain(&error));
@@ -104,6 +106,9 @@ impl Life<'_> {
         };
         let is_stored =
             summary.as_ref().is_none_or(|summary| summary.reason != TerminalReason::StorageFailed);
+        if !self.world.is_dying() {
+            self.world.log().hold_whole(&self.world.verdicts);
+        }
         if is_stored && !self.world.is_dying() {
             self.world.log().hold_fold(agent.state(), &self.world.verdicts);
             self.check_orphans(&agent);
@@ -153,7 +158,7 @@ impl Life<'_> {
         if self.world.is_dying() || !self.world.dice.is(100) {
             return;
         }
-        self.world.coverage.hit("second_writer", "open");
+        self.world.hit("second_writer", "open");
         let disk = Arc::new(self.world.disk.clone());
         let session = agent.session_id().as_str();
         let second =
@@ -169,7 +174,9 @@ impl Life<'_> {
         if !self.world.take_alarm() {
             return;
         }
-        let is_told = !agent.found().notices.is_empty();
+        // Or by the process before, which then died.
+        let was_told = || self.world.log().count(|record| matches!(record, Record::Repaired(_))) > 0;
+        let is_told = !agent.found().notices.is_empty() || was_told();
         self.world.verdicts.hold("I3", is_told, || "damage was found and nobody is told".to_owned());
         let original = agent.folder().join(format!("{}.damaged", agent.session_id()));
         let is_there = self.world.disk.peek(&original).is_some();

@@ -8,7 +8,7 @@ use yaoki::core::ids::OpId;
 use yaoki::core::record::Record;
 use yaoki::core::state::{Place, State};
 use yaoki::store::mem::MemDisk;
-use yaoki::store::{Blobs, Line};
+use yaoki::store::{Blobs, Findings, Line};
 
 use crate::broken::Verdicts;
 
@@ -16,6 +16,7 @@ use crate::broken::Verdicts;
 #[derive(Default)]
 pub struct Log {
     entries: Vec<Entry>,
+    findings: Findings,
 }
 
 struct Entry {
@@ -28,8 +29,9 @@ struct Entry {
 impl Log {
     /// Reads the log anew; lines that are as they were are not parsed again.
     pub fn read(&mut self, disk: &MemDisk, seat: &Seat) -> Result<(), String> {
-        let (lines, _) = yaoki::store::read_only(disk, &seat.folder, seat.session.as_str())
+        let (lines, findings) = yaoki::store::read_only(disk, &seat.folder, seat.session.as_str())
             .map_err(|error| yaoki::error_chain(&error))?;
+        self.findings = findings;
         let same = self.entries.iter().zip(&lines).take_while(|(entry, line)| entry.line.raw() == line.raw());
         let same = same.count();
         self.entries.truncate(same);
@@ -75,6 +77,12 @@ impl Log {
             }
         }
         state
+    }
+
+    /// Whoever ends by itself leaves no half lines and no lines that are not its own (I2).
+    pub fn hold_whole(&self, verdicts: &Verdicts) {
+        let is_whole = self.findings.torn.is_none() && self.findings.foreign.is_empty();
+        verdicts.hold("I2", is_whole, || format!("the log was left with {}", self.findings));
     }
 
     /// What runs is what the log says (I5).

@@ -76,7 +76,7 @@ impl SimModel {
         if let Some((name, _)) = &fault
             && matches!(entry.verdict, Verdict::Step { fault: Some(_), .. })
         {
-            self.world.coverage.hit(name, "answer");
+            self.world.hit(name, "answer");
             match *name {
                 "duplicate" => requests.thought_was_doubled(),
                 "429_told" => requests.told_to_wait(TOLD_MS),

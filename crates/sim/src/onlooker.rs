@@ -14,6 +14,7 @@ use crate::world::{OpState, World};
 pub struct Acks {
     pub inputs: u64,
     pub ends: u64,
+    pub retries: u64,
     pub ops: BTreeSet<OpId>,
 }
 
@@ -76,7 +77,11 @@ impl<'a> Onlooker<'a> {
             Event::CallForming { request, .. } => self.is_asking(*request, event),
             Event::Withdrawn { request, shown, .. } => self.withdrawn(*request, *shown, event),
             Event::Committed { reply, .. } => self.committed(reply),
-            Event::Retrying { .. } | Event::RequestFailed { .. } => self.is_settled(event),
+            Event::RequestFailed { .. } => self.is_settled(event),
+            Event::Retrying { .. } => {
+                self.is_settled(event);
+                self.retrying();
+            }
             Event::Recovering { transition, .. } => self.recovering(*transition, event),
             Event::CallStarted { op, .. } => {
                 let is_new = self.running.insert(*op) && !self.over.contains(op);
@@ -151,6 +156,13 @@ impl<'a> Onlooker<'a> {
             // The message and the one that goes on from it are one round.
             self.rounds = self.rounds.map(|rounds| rounds.saturating_sub(1));
         }
+    }
+
+    /// What a recovery cost is on disk before it is paid for, or a crash would refill it (I21).
+    fn retrying(&mut self) {
+        self.acks.retries += 1;
+        let (told, kept) = (self.acks.retries, self.world.kept().count("budget"));
+        self.hold("I21", kept >= told, || format!("{told} retries shown, {kept} durable"));
     }
 
     fn is_settled(&self, event: &Event) {

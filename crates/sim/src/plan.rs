@@ -26,7 +26,7 @@ pub struct Round {
 #[derive(Debug, Clone)]
 pub struct PlannedCall {
     pub tool: &'static str,
-    /// Unique in the schedule: what the world counts by.
+    /// Unique in the schedule, but for twins: what the world counts by.
     pub tag: String,
     /// The model's JSON is broken.
     pub is_broken: bool,
@@ -50,6 +50,9 @@ pub struct Swarm {
     /// The log is folded anew at every step.
     pub is_refolded: bool,
 }
+
+/// The end of the tag of a call that comes twice in one message.
+pub const TWIN: &str = "twin";
 
 /// The tools of the simulated world.
 pub const TOOLS: [&str; 6] = ["look", "put", "edit", "act", "send", "wrong"];
@@ -100,7 +103,7 @@ fn rounds(dice: &Dice, turn: u64) -> Vec<Round> {
 
 fn tool_round(dice: &Dice, turn: u64, round: u64) -> Round {
     let is_reading = dice.is(250);
-    let calls = (0..1 + dice.below(3))
+    let mut calls: Vec<PlannedCall> = (0..1 + dice.below(3))
         .map(|index| PlannedCall {
             tool: if is_reading {
                 "look"
@@ -111,6 +114,10 @@ fn tool_round(dice: &Dice, turn: u64, round: u64) -> Round {
             is_broken: dice.is(20),
         })
         .collect();
+    if dice.is(40) {
+        let twin = PlannedCall { tool: "put", tag: format!("t{turn}r{round}{TWIN}"), is_broken: false };
+        calls.extend([twin.clone(), twin]);
+    }
     Round {
         has_thinking: dice.is(300),
         text: dice.is(700).then(|| format!("step {round} – näher dran")),

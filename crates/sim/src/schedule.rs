@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use yaoki::core::terminal::TerminalReason;
-use yaoki::store::mem::{Call, Errno, Op, Verdict};
-
 use crate::broken::{Broken, Verdicts};
-use crate::coverage::{Coverage, weight};
+use crate::coverage::Coverage;
 use crate::dice::Dice;
-use crate::life::{HOME, Life, LifeEnd, Task};
+use crate::disk;
+use crate::life::{Life, LifeEnd, Task};
 use crate::model::{LAST_PROMPT, PROMPT, SimModel};
 use crate::onlooker::Acks;
 use crate::plan::Plan;
 use crate::story::{Story, check_acks, check_world, forgive};
 use crate::trace::{Look, Trace};
 use crate::world::{Death, World, log_of};
+use yaoki::core::terminal::TerminalReason;
 
 /// What one schedule came to.
 #[derive(Debug, Clone)]
@@ -59,7 +58,7 @@ impl Schedule {
         let dice = Dice::new(seed);
         let plan = Arc::new(Plan::new(&dice));
         let world = World::new(dice, Verdicts::default(), coverage.clone(), plan.swarm, Trace::new(look));
-        arm(&world);
+        disk::arm(&world);
         let model = Arc::new(SimModel::new(world.clone(), Arc::clone(&plan)));
         Schedule { world, plan, model, acks: Acks::default(), lives: 0 }
     }
@@ -103,7 +102,12 @@ impl Schedule {
 
     /// When faults have ceased, a stored session can always go on.
     async fn last_turn(&mut self) {
-        let end = self.live(Task::Prompt(LAST_PROMPT.to_owned())).await;
+        let task = || Task::Prompt(LAST_PROMPT.to_owned());
+        let mut end = self.live(task()).await;
+        // A session that the power took before anyone was told anything of it: the person begins anew.
+        if matches!(end, LifeEnd::NotOpened(_)) && self.world.seat().is_none() {
+            end = self.live(task()).await;
+        }
         let is_good =
             matches!(&end, LifeEnd::Ended(Some(summary)) if summary.reason == TerminalReason::Completed);
         self.world
@@ -151,47 +155,4 @@ impl Schedule {
         }
         end
     }
-}
-
-/// Puts the world's deaths and faults into the disk's calls that write the log.
-fn arm(world: &World) {
-    let disk = world.disk.clone();
-    let world = world.clone();
-    disk.set_faults(move |call: &Call<'_>| {
-        if world.is_dying() {
-            return Verdict::Fail(Errno::Io);
-        }
-        let is_log = call.path.starts_with(HOME)
-            && call.path.extension().is_some_and(|extension| extension == "jsonl");
-        let site = match call.op {
-            Op::Append if is_log => "append",
-            Op::SyncData if is_log => "sync",
-            _ => return Verdict::Go,
-        };
-        if world.point_in_disk(site) {
-            // The write may be caught half-way.
-            let torn = 1 + world.dice.below(call.bytes.max(1) as u64) as usize;
-            return if world.dice.is(500) && call.op == Op::Append {
-                Verdict::Short(torn)
-            } else {
-                Verdict::Fail(Errno::Io)
-            };
-        }
-        if !world.may_fault(world.swarm.disk_faults * weight(site)) {
-            return Verdict::Go;
-        }
-        let (name, verdict) = match (call.op, world.dice.below(4)) {
-            (Op::Append, 0) => {
-                ("short", Verdict::Short(1 + world.dice.below(call.bytes.max(1) as u64) as usize))
-            }
-            (Op::Append, 1) => ("enospc", Verdict::Fail(Errno::NoSpace)),
-            (Op::Append, 2) => ("eio", Verdict::Fail(Errno::Io)),
-            (Op::Append, _) => ("eio_after", Verdict::FailAfter(Errno::Io)),
-            (_, 0) => ("eio", Verdict::Fail(Errno::Io)),
-            (_, 1) => ("eio_after", Verdict::FailAfter(Errno::Io)),
-            (_, _) => ("eio_dropping", Verdict::FailDropping(Errno::Io)),
-        };
-        world.coverage.hit(name, site);
-        verdict
-    });
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use yaoki::core::ids::OpId;
-use yaoki::core::record::Record;
+use yaoki::core::ids::{CallId, OpId};
+use yaoki::core::record::{Intent, Record};
 use yaoki::core::state::Place;
 
 use crate::broken::Verdicts;
@@ -32,6 +32,7 @@ pub fn check_acks(log: &Log, acks: &Acks, verdicts: &Verdicts) {
 /// What damage took, nobody can rely on any more.
 pub fn forgive(log: &Log, acks: &mut Acks) {
     acks.inputs = acks.inputs.min(log.count(|record| matches!(record, Record::InputGiven(_))));
+    acks.retries = acks.retries.min(log.count(|record| matches!(record, Record::Budget(_))));
     acks.ends = acks.ends.min(log.count(|record| matches!(record, Record::TurnEnd(_))));
     let over: BTreeSet<OpId> = log.records().filter_map(|(_, record)| is_over(record)).collect();
     acks.ops.retain(|op| over.contains(op));
@@ -59,6 +60,32 @@ pub struct Story {
     open: BTreeMap<OpId, u64>,
     attempts: BTreeMap<u64, u32>,
     retries: BTreeMap<u64, u32>,
+    /// The request whose last attempt failed, until a rule has answered that.
+    unanswered: Option<u64>,
+    /// A request, and when on the session's clock its next attempt may go out.
+    wait: Option<(u64, u64)>,
+    clock: Clock,
+    calls_by_key: BTreeMap<String, CallId>,
+    keys_by_call: BTreeMap<CallId, String>,
+}
+
+/// The session's clock: the time that processes ran, from the records alone.
+#[derive(Default)]
+struct Clock {
+    ms: u64,
+    epoch: u32,
+    epoch_ms: u64,
+}
+
+impl Clock {
+    fn tick(&mut self, place: Place) -> u64 {
+        if self.epoch != place.epoch {
+            (self.epoch, self.epoch_ms) = (place.epoch, 0);
+        }
+        self.ms += place.ms.saturating_sub(self.epoch_ms);
+        self.epoch_ms = self.epoch_ms.max(place.ms);
+        self.ms
+    }
 }
 
 impl Story {
@@ -70,7 +97,8 @@ impl Story {
         for (op, seq) in story.open.into_iter().filter(|_| !story.is_gapped) {
             verdicts.broken("I16", format!("{op} started at {seq} and nothing says how it ended"));
         }
-        for (request, count) in story.retries {
+        // Of what was retried, too, a gap may have taken the count.
+        for (request, count) in story.retries.into_iter().filter(|_| !story.is_gapped) {
             verdicts
                 .hold("I21", count <= RETRIES_MAX, || format!("request {request} was retried {count} times"));
         }
@@ -82,6 +110,7 @@ impl Story {
 
     fn read(&mut self, place: Place, record: &Record, verdicts: &Verdicts) {
         let Place { seq, epoch, .. } = place;
+        let clock_ms = self.clock.tick(place);
         let last = std::mem::replace(&mut self.seq_last, seq);
         verdicts.hold("I2", seq == last + 1, || format!("record {seq} after {last}"));
         match record {
@@ -115,9 +144,26 @@ impl Story {
                 self.is_gapped = true;
             }
             Record::Resolved(resolved) => drop(self.open.remove(&resolved.op)),
-            Record::AttemptStart(start) => *self.attempts.entry(start.request).or_default() += 1,
-            Record::Budget(budget) if yaoki::core::recovery::costs_retry(&budget.rule) => {
-                *self.retries.entry(budget.request).or_default() += 1;
+            Record::Intent(intent) => self.intended(intent, verdicts),
+            Record::AttemptStart(start) => {
+                *self.attempts.entry(start.request).or_default() += 1;
+                let is_answered = self.unanswered.take() != Some(start.request) || self.is_gapped;
+                verdicts.hold("I21", is_answered, || {
+                    format!("request {} is sent again at {seq} and no rule was asked", start.request)
+                });
+                let is_early =
+                    self.wait.take().is_some_and(|(request, ms)| request == start.request && clock_ms < ms);
+                verdicts.hold("I23", !is_early || self.is_gapped, || {
+                    format!("request {} is sent again at {seq} before its wait is over", start.request)
+                });
+            }
+            Record::AttemptEnd(end) => self.unanswered = end.failure.is_some().then_some(end.request),
+            Record::Budget(budget) => {
+                self.unanswered = None;
+                self.wait = Some((budget.request, clock_ms + budget.after_ms));
+                if yaoki::core::recovery::costs_retry(&budget.rule) {
+                    *self.retries.entry(budget.request).or_default() += 1;
+                }
             }
             other => {
                 if let Some(op) = is_over(other) {
@@ -125,6 +171,17 @@ impl Story {
                 }
             }
         }
+    }
+}
+
+impl Story {
+    /// One call has one key, over attempts and processes, and no other call has it (I19).
+    fn intended(&mut self, intent: &Intent, verdicts: &Verdicts) {
+        let of_key = self.calls_by_key.entry(intent.key.clone()).or_insert_with(|| intent.call.clone());
+        verdicts.hold("I19", *of_key == intent.call, || format!("{} and {of_key} share a key", intent.call));
+        let of_call = self.keys_by_call.entry(intent.call.clone()).or_insert_with(|| intent.key.clone());
+        let is_same = *of_call == intent.key || self.is_gapped;
+        verdicts.hold("I19", is_same, || format!("{} has two keys", intent.call));
     }
 }
 

@@ -2,6 +2,15 @@
 
 use std::process::ExitCode;
 
+/// Seeded bugs that no schedule can show, and why. The core's own tests find them (`crates/core/tests/turn/teeth.rs`).
+#[cfg(mutants)]
+const NOT_SEEN_HERE: [(&str, &str); 4] = [
+    ("graph-second-result-wins", "no performer reports twice"),
+    ("late-report-is-taken", "no performer reports twice"),
+    ("ledger-streak-kept", "only how often a rule acts changes, within the bounds of all rules"),
+    ("ledger-total-not-charged", "a turn is over long before a total of hundreds is reached"),
+];
+
 #[cfg(not(mutants))]
 pub fn mutants(_seconds: u64, _only: Option<&str>) -> ExitCode {
     eprintln!(
@@ -30,6 +39,10 @@ pub fn mutants(seconds: u64, only: Option<&str>) -> ExitCode {
     let mut caught_s = Vec::new();
     for (name, what) in lists.into_iter().flatten().filter(|(name, _)| only.is_none_or(|only| only == *name))
     {
+        if let Some((_, why)) = NOT_SEEN_HERE.iter().find(|(unseen, _)| unseen == name) {
+            println!("passed over {name:<33} {why}");
+            continue;
+        }
         choose(Some(name));
         let began = Instant::now();
         let mut found = None;

@@ -1,4 +1,4 @@
-//! One seed again, told life by life.
+//! One seed again, told fault by fault and life by life.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,7 @@ use yaoki_sim::schedule;
 use yaoki_sim::trace::Look;
 
 pub fn replay(seed: u64) -> ExitCode {
-    let coverage = Coverage::default();
-    let first = schedule::run(seed, &coverage, Look::Told);
-    for (fault, site, hits) in coverage.rows() {
-        println!("{fault} at {site}: {hits}");
-    }
+    let first = schedule::run(seed, &Coverage::default(), Look::Told);
     let second = schedule::run(seed, &Coverage::default(), Look::Close);
     println!("seed {seed}: {} steps, {} lives, trace {:016x}", first.steps, first.lives, first.trace);
     for broken in &first.broken {

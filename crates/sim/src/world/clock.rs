@@ -14,7 +14,7 @@ impl AgentWorld for Clock {
     fn wall_ms(&self) -> u64 {
         let wall = &self.0.inner.wall_ms;
         if self.0.dice.is(2) {
-            self.0.coverage.hit("clock_jump", "wall");
+            self.0.hit("clock_jump", "wall");
             let day_ms = 86_400_000;
             if self.0.dice.is(500) {
                 return wall.fetch_add(day_ms, Ordering::Relaxed);
@@ -33,7 +33,7 @@ impl AgentWorld for Clock {
         let world = &self.0;
         world.inner.steps.fetch_add(1, Ordering::Relaxed);
         if world.swarm.is_refolded && !world.is_dying() {
-            world.coverage.hit("refold", "step");
+            world.hit("refold", "step");
             world.log().hold_fold(state, &world.verdicts);
         }
     }

@@ -22,11 +22,14 @@ use crate::coverage::{self, Coverage};
 use crate::dice::Dice;
 use crate::log::{Kept, Log};
 use crate::plan::Swarm;
-use crate::trace::Trace;
+use crate::trace::{Look, Trace};
 use truth::Truth;
 
 /// No schedule needs more waits for the outside: past this it turns in a circle.
 const POINTS_MAX: u64 = 20_000;
+
+/// So many lines at the end of a log are its late ones.
+const LATE_LINES: usize = 12;
 
 /// A shared handle to the world of one schedule.
 #[derive(Clone)]
@@ -98,6 +101,14 @@ impl World {
         World { dice, verdicts, coverage, swarm, disk: MemDisk::new(), trace, inner: Arc::new(inner) }
     }
 
+    /// A fault really happened.
+    pub fn hit(&self, fault: &'static str, site: &'static str) {
+        self.coverage.hit(fault, site);
+        if self.trace.look == Look::Told {
+            println!("  {fault} at {site}");
+        }
+    }
+
     /// A point at which the agent waits for the outside: the process may die here, or the person interrupt.
     pub async fn point(&self, site: &'static str) {
         let points = self.inner.points.fetch_add(1, Ordering::Relaxed);
@@ -110,7 +121,7 @@ impl World {
             return std::future::pending().await;
         }
         if self.may_fault(self.swarm.interrupts * coverage::weight(site)) {
-            self.coverage.hit("interrupt", site);
+            self.hit("interrupt", site);
             if let Some(interrupter) = self.inner.interrupt.lock().expect("unpoisoned").as_ref() {
                 interrupter.interrupt();
             }
@@ -127,7 +138,7 @@ impl World {
 
     fn die(&self, site: &'static str) {
         let death = if self.dice.is(500) { Death::Kill } else { Death::Power };
-        self.coverage.hit(if death == Death::Kill { "kill" } else { "power" }, site);
+        self.hit(if death == Death::Kill { "kill" } else { "power" }, site);
         self.fate().death = Some(death);
         self.inner.is_dying.store(true, Ordering::Relaxed);
         self.inner.death.notify_one();
@@ -209,18 +220,25 @@ impl World {
     /// Not a message and not a prompt: the model would go by what is left, and repeat itself.
     pub fn damage(&self) -> bool {
         let Some(seat) = self.seat() else { return false };
+        // Not before the damage so far was found: more of it could hit the lines that tell it from a torn tail.
+        if self.inner.is_alarm_due.load(Ordering::Relaxed) {
+            return false;
+        }
         let victims = self.log().victims();
         if victims.is_empty() || !self.may_fault(self.swarm.damages) {
             return false;
         }
         let mut bytes = self.disk.peek(&log_of(&seat)).unwrap_or_default();
-        let first = self.dice.below(victims.len() as u64) as usize;
+        // Rather a late one: what an open turn goes by stands there.
+        let late = victims.len().saturating_sub(LATE_LINES);
+        let from = if self.dice.is(700) { late } else { 0 };
+        let first = from + self.dice.below((victims.len() - from) as u64) as usize;
         for line in victims.iter().skip(first).take(1 + self.dice.below(3) as usize) {
             let at = line.start + self.dice.below(line.len() as u64) as usize;
             bytes[at] ^= 1 << self.dice.below(7);
         }
         self.disk.poke(&log_of(&seat), &bytes);
-        self.coverage.hit("flip", "log");
+        self.hit("flip", "log");
         self.inner.is_damaged.store(true, Ordering::Relaxed);
         self.inner.is_alarm_due.store(true, Ordering::Relaxed);
         true

@@ -9,6 +9,7 @@ use yaoki::core::ids::{CallId, OpId};
 use yaoki::core::step::RunStep;
 
 use super::World;
+use crate::plan::TWIN;
 
 #[derive(Default)]
 pub(super) struct Truth {
@@ -26,8 +27,8 @@ struct Life {
     attempts_in_flight: u32,
     /// Operations a person was asked about.
     asked: BTreeSet<OpId>,
-    /// Calls the person said no to.
-    denied: BTreeSet<String>,
+    /// Operations the person said no to.
+    denied: BTreeSet<OpId>,
     /// Effects whose runs have reported.
     effects_ended: u64,
     /// How many had when a call was judged.
@@ -91,8 +92,8 @@ impl World {
         self.verdicts.hold("I17", is_durable, || format!("{op} is asked about before its intent is durable"));
     }
 
-    pub fn denied(&self, tag: &str) {
-        self.truth().life.denied.insert(tag.to_owned());
+    pub fn denied(&self, op: OpId) {
+        self.truth().life.denied.insert(op);
     }
 
     /// A call runs: only one whose message arrived whole (I12), judged after the last effect and not beside another
@@ -105,7 +106,7 @@ impl World {
         let is_callable = truth.callable.contains(tag);
         self.verdicts.hold("I12", is_callable, || format!("{tag} runs from a message that was not whole"));
         let life = &mut truth.life;
-        self.verdicts.hold("I18", !life.denied.contains(tag), || format!("{tag} runs, and was denied"));
+        self.verdicts.hold("I18", !life.denied.contains(&op), || format!("{tag} runs, and was denied"));
         let is_fresh = life.judged.get(&run.call) == Some(&life.effects_ended);
         self.verdicts.hold("order", is_fresh, || format!("{tag} was judged before the last effect ended"));
         let is_alone = life.active.is_empty() || is_pure && life.active.values().all(|is_pure| *is_pure);
@@ -124,6 +125,8 @@ impl World {
         drop(truth);
         match class {
             EffectClass::Pure => {}
+            // Of equal calls each has a key of its own; the log is held against that.
+            EffectClass::Idempotent if tag.ends_with(TWIN) => {}
             EffectClass::Idempotent => {
                 self.verdicts.hold("I19", is_same_key, || format!("{tag} ran under two keys"));
             }
@@ -138,8 +141,11 @@ impl World {
         self.truth().executed.get(tag).map_or(0, |seen| seen.count)
     }
 
-    /// Whether something happened for this call that cannot be said not to have.
+    /// Whether something happened for this call that cannot be said not to have. Of twins nobody knows which.
     pub fn had_effect(&self, tag: &str) -> bool {
+        if tag.ends_with(TWIN) {
+            return false;
+        }
         self.truth().executed.get(tag).is_some_and(|seen| !seen.class.is_pure())
     }
 
@@ -176,7 +182,7 @@ impl World {
         let runner = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(before_ms)).await;
             if is_killed && world.may_fault(500) {
-                world.coverage.hit("runner_killed", "in_run");
+                world.hit("runner_killed", "in_run");
                 return world.command_ended(op, OpState::Lost);
             }
             let count = world.execute(&tag, class, &key);
