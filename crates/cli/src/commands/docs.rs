@@ -1,6 +1,8 @@
 //! `yaoki __docs NAME`: the tables of the documentation, printed from the tables of the code.
 
+use yaoki::core::policy::Policy;
 use yaoki::core::record::Record;
+use yaoki::core::recovery::{ATTEMPT, Rule, TURN};
 
 use super::COMMANDS;
 use crate::args::{Cli, Command};
@@ -24,6 +26,8 @@ const TABLES: &[Table] = &[
     ("terminal-reasons", terminal_reasons),
     ("tools", tools),
     ("records", records),
+    ("rules", rules),
+    ("policy", policy),
 ];
 
 pub fn run(cli: Cli) -> Result<u8, CliError> {
@@ -62,6 +66,32 @@ fn code(text: &str) -> String {
 fn commands() -> String {
     let shown = COMMANDS.iter().filter(|row| !row.name.starts_with("__"));
     markdown(&["Command", "What it does"], shown.map(|row| vec![code(row.usage), row.doc.to_owned()]))
+}
+
+fn rules() -> String {
+    let table = |name: &str, rules: &'static [Rule]| {
+        let name = name.to_owned();
+        rules.iter().map(move |rule| {
+            let limit = |count: u32| if count == u32::MAX { "–".to_owned() } else { count.to_string() };
+            let cost = if rule.is_free { "no" } else { "yes" };
+            vec![
+                code(rule.name),
+                name.clone(),
+                rule.what.to_owned(),
+                limit(rule.limit.streak),
+                limit(rule.limit.total),
+                cost.to_owned(),
+            ]
+        })
+    };
+    let head = ["Rule", "Changes", "What it does", "In a row", "In a turn", "Costs a retry"];
+    markdown(&head, table("the request", TURN).chain(table("nothing", ATTEMPT)))
+}
+
+fn policy() -> String {
+    let numbers = serde_json::to_value(Policy::default()).expect("a policy is plain data");
+    let rows = numbers.as_object().into_iter().flatten();
+    markdown(&["Number", "Default"], rows.map(|(name, value)| vec![code(name), code(&value.to_string())]))
 }
 
 fn slash_commands() -> String {
