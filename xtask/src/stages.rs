@@ -94,13 +94,20 @@ fn sim(house: &House, pace: Pace) -> Vec<Command> {
     vec![house.build(), run]
 }
 
-/// One build with the bugs in it; which of them bites is chosen at run time.
+/// One build with the bugs in it; which of them bites is chosen at run time. What no schedule can show, core's own
+/// courses do.
 fn mutants(house: &House, _: Pace) -> Vec<Command> {
-    let mut run = house.cargo(&["run", "--quiet", "--locked", "--package", "yaoki-sim", "--", "mutants"]);
-    // A folder of its own: other flags would make cargo build everything again, twice.
+    let run = ["run", "--quiet", "--locked", "--package", "yaoki-sim", "--", "mutants"];
+    let teeth = ["test", "--locked", "--package", "yaoki-core", "--test", "turn", "teeth"];
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default() + " --cfg mutants";
-    run.env("RUSTFLAGS", flags.trim()).env("CARGO_TARGET_DIR", house.target.join("mutants"));
-    vec![run]
+    [run.as_slice(), teeth.as_slice()]
+        .map(|args| {
+            let mut cargo = house.cargo(args);
+            // A folder of its own: other flags would make cargo build everything again, twice.
+            cargo.env("RUSTFLAGS", flags.trim()).env("CARGO_TARGET_DIR", house.target.join("mutants"));
+            cargo
+        })
+        .into()
 }
 
 /// Which stages to play, and how long.

@@ -55,6 +55,8 @@ pub enum Fault {
     Paused,
     /// The model refused.
     Refused,
+    /// The model makes the same calls again and gets the same results; so many rounds in a row.
+    ToolLoop { rounds: u32, are_errors: bool },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +130,7 @@ impl Fault {
             Fault::NothingVisible => "nothing_visible",
             Fault::Paused => "paused",
             Fault::Refused => "refused",
+            Fault::ToolLoop { .. } => "tool_loop",
         }
     }
 
@@ -156,7 +159,8 @@ impl Fault {
             | Fault::PrintedCall
             | Fault::NothingVisible
             | Fault::Paused
-            | Fault::Refused => None,
+            | Fault::Refused
+            | Fault::ToolLoop { .. } => None,
         }
     }
 }
@@ -224,6 +228,7 @@ impl Failure {
             Fault::NothingVisible => "answer with nothing to see",
             Fault::Paused => "paused",
             Fault::Refused => "refused",
+            Fault::ToolLoop { .. } => "same calls with the same results",
         };
         match self.evidence.status {
             Some(status) => format!("{status} {words}"),

@@ -103,9 +103,13 @@ impl MessageGraph {
     }
 
     pub fn has_result(&self, call: &CallId) -> bool {
-        let Some((message, index)) = self.calls.get(call) else { return false };
-        let place = self.nodes.get(message).and_then(|node| node.results.get(*index));
-        place.is_some_and(|place| place.result.is_some())
+        self.result(call).is_some()
+    }
+
+    /// What a call came to, once it did.
+    pub fn result(&self, call: &CallId) -> Option<&CallResult> {
+        let (message, index) = self.calls.get(call)?;
+        self.nodes.get(message)?.results.get(*index)?.result.as_ref()
     }
 
     /// What the model is shown: the active branch, oldest first.

@@ -39,6 +39,7 @@ pub const MUTANTS: &[(&str, &str)] = &[
     ("wait-lost-with-the-process", "a crash ends the wait that the server asked for"),
     ("walker-ignores-max-retries", "a request is retried without bound"),
     ("withdrawn-answers-cost-nothing", "the tokens of an answer that is not kept are not counted"),
+    ("loop-is-not-seen", "a model that repeats itself goes on for ever"),
 ];
 
 /// Whether the seeded bug of this name is on.

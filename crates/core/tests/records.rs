@@ -72,6 +72,7 @@ fn faults() -> Vec<Fault> {
         Fault::NothingVisible,
         Fault::Paused,
         Fault::Refused,
+        Fault::ToolLoop { rounds: 3, are_errors: true },
     ];
     let causes =
         [NotSent::Refused, NotSent::Reset, NotSent::Dns, NotSent::Tls, NotSent::Timeout, NotSent::Other];

@@ -101,6 +101,7 @@ pub fn error_class(fault: &Fault) -> &'static str {
         | Fault::NothingVisible
         | Fault::Paused
         | Fault::Refused
+        | Fault::ToolLoop { .. }
         | Fault::Cancelled
         | Fault::Invalid
         | Fault::HistoryBug

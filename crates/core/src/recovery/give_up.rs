@@ -26,6 +26,7 @@ fn reason(fault: &Fault) -> TerminalReason {
         Fault::MalformedCall => TerminalReason::MalformedToolUseExhausted,
         Fault::NothingVisible => TerminalReason::EmptyAnswer,
         Fault::Refused => TerminalReason::Refusal,
+        Fault::ToolLoop { .. } => TerminalReason::ToolLoop,
         // Paused once too often, or a text that may be meant as it stands: what was said is the answer.
         Fault::Paused | Fault::PrintedCall => TerminalReason::Completed,
         Fault::NotSent { .. }

@@ -19,6 +19,7 @@ mod permitted;
 mod rate_limited;
 mod rule;
 mod stale_connection;
+pub(crate) mod tool_loop;
 mod transport;
 mod unsign;
 mod unstreamed;
@@ -96,6 +97,13 @@ pub const TURN: &[Rule] = &[
         is_free: true,
         what: "sends a paused answer back as it is",
         propose: pause::propose,
+    },
+    Rule {
+        name: "tool-loop",
+        limit: Limit { streak: 2, total: 2 },
+        is_free: true,
+        what: "tells the model that it repeats itself",
+        propose: tool_loop::propose,
     },
 ];
 
@@ -203,6 +211,7 @@ fn is_within_bounds(rule: &Rule, remedy: &Remedy, failure: &Failure, facts: &Fac
         | Remedy::Continue { .. }
         | Remedy::Nudge { .. }
         | Remedy::GoOn
+        | Remedy::Warn { .. }
         | Remedy::GiveUp { .. } => true,
     }
 }

@@ -66,6 +66,8 @@ pub enum Remedy {
     Nudge { say: &'static str },
     /// The answer stays and is sent back as it is.
     GoOn,
+    /// The results stay, and one such line stands behind them.
+    Warn { say: &'static str },
     /// The turn ends. `resumes_in_ms` is when the server said it may go on.
     GiveUp { reason: TerminalReason, resumes_in_ms: Option<u64> },
 }
@@ -80,6 +82,7 @@ impl Remedy {
             Remedy::Continue { .. } => Transition::MaxOutputTokensRecovery,
             Remedy::Nudge { .. } => Transition::ThinkingOnlyNudge,
             Remedy::GoOn => Transition::PauseTurn,
+            Remedy::Warn { .. } => Transition::NextTurn,
             Remedy::Resend { .. }
             | Remedy::ResendFresh
             | Remedy::LowerCap { .. }
@@ -100,6 +103,7 @@ impl Remedy {
             | Remedy::Continue { .. }
             | Remedy::Nudge { .. }
             | Remedy::GoOn
+            | Remedy::Warn { .. }
             | Remedy::GiveUp { .. } => 0,
         }
     }

@@ -251,8 +251,14 @@ impl State {
     fn settle(&mut self, call: &CallId, result: &CallResult) {
         self.graph.settle(call, result.clone());
         let Some(turn) = &mut self.turn else { return };
+        let was_open = turn.settled_to < turn.calls.len();
         while turn.calls.get(turn.settled_to).is_some_and(|call| self.graph.has_result(&call.id)) {
             turn.settled_to += 1;
+        }
+        if was_open && turn.settled_to == turn.calls.len() {
+            let round: Vec<_> =
+                turn.calls.iter().filter_map(|call| Some((call, self.graph.result(&call.id)?))).collect();
+            turn.alike.take(&round);
         }
     }
 
@@ -311,6 +317,9 @@ impl State {
         let clock_ms = self.clock_ms;
         let Some(turn) = &mut self.turn else { return };
         turn.ledger.charge(&budget.rule);
+        if budget.rule == "tool-loop" {
+            turn.alike.told();
+        }
         if budget.transition.continues_message() {
             turn.continue_message();
         }

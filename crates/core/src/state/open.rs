@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::fault::Failure;
 use crate::ids::CallId;
 use crate::ledger::Ledger;
-use crate::message::{Block, Call, StopReason, Usage, visible_text};
+use crate::message::{Block, Call, CallResult, StopReason, Usage, visible_text};
 use crate::record::Intent;
 use crate::terminal::Transition;
 
@@ -39,6 +39,8 @@ pub struct OpenTurn {
     /// Calls of it that were to run again because nobody knows whether they did.
     pub(super) ran_perhaps: BTreeSet<CallId>,
     pub stop: Option<StopReason>,
+    /// Rounds in a row whose calls and results are the same.
+    pub alike: Alike,
     /// Calls that permission was refused for.
     pub denials: Vec<Call>,
     pub last_failure: Option<Failure>,
@@ -50,6 +52,37 @@ pub struct OpenTurn {
 pub(super) struct OpKey {
     pub(super) digest: String,
     pub(super) key: String,
+}
+
+/// How often in a row the model did the same and got the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Alike {
+    /// Digest of the last round's calls and results.
+    last: Option<blake3::Hash>,
+    pub count: u32,
+    pub are_errors: bool,
+}
+
+impl Alike {
+    /// Takes a round whose calls all have results.
+    pub(super) fn take(&mut self, round: &[(&Call, &CallResult)]) {
+        let mut hasher = blake3::Hasher::new();
+        for (call, result) in round {
+            for text in [call.tool.as_str(), call.input.get(), &result.text()] {
+                hasher.update(&(text.len() as u64).to_le_bytes());
+                hasher.update(text.as_bytes());
+            }
+        }
+        let digest = Some(hasher.finalize());
+        self.count = if self.last == digest { self.count + 1 } else { 1 };
+        self.last = digest;
+        self.are_errors = round.iter().all(|(_, result)| result.is_error);
+    }
+
+    /// The model was told; what follows is counted anew.
+    pub(super) fn told(&mut self) {
+        self.count = 0;
+    }
 }
 
 /// One logical request and its attempts so far.
@@ -144,6 +177,7 @@ impl OpenTurn {
             is_gapped: false,
             ran_perhaps: BTreeSet::new(),
             stop: None,
+            alike: Alike::default(),
             denials: Vec::new(),
             last_failure: None,
             last_blocks: Vec::new(),

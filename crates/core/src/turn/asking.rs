@@ -208,7 +208,10 @@ impl Turn {
             _ => None,
         };
         let say = match remedy {
-            Remedy::Correct { say } | Remedy::Continue { say } | Remedy::Nudge { say } => {
+            Remedy::Correct { say }
+            | Remedy::Continue { say }
+            | Remedy::Nudge { say }
+            | Remedy::Warn { say } => {
                 Some((*say).to_owned()).filter(|_| !crate::mutant!("correction-is-not-said"))
             }
             _ => None,

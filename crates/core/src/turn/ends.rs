@@ -15,7 +15,10 @@ impl Turn {
         let Some(stop) = turn.stop.clone() else { return };
         let has_calls = !turn.calls.is_empty();
         match stop {
-            StopReason::ToolUse | StopReason::MaxTokens if has_calls => self.ask(),
+            StopReason::ToolUse | StopReason::MaxTokens if has_calls => match self.looping() {
+                Some(fault) => self.complete_further(fault),
+                None => self.ask(),
+            },
             StopReason::EndTurn | StopReason::StopSequence if self.is_visible() => {
                 self.end(TerminalReason::Completed, None, None);
             }

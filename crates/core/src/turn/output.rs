@@ -8,7 +8,7 @@ use crate::event::{Event, Level, Spent};
 use crate::fault::{Evidence, Failure, Fault};
 use crate::message::{Reply, StopReason};
 use crate::record::Discarded;
-use crate::recovery::{Remedy, Rule};
+use crate::recovery::{self, Remedy, Rule};
 use crate::terminal::TerminalReason;
 
 impl Turn {
@@ -51,7 +51,7 @@ impl Turn {
         let Some((rule, remedy)) = self.decide(&failure, false) else { return };
         let request = self.state.requests;
         match remedy {
-            Remedy::Continue { .. } | Remedy::Nudge { .. } | Remedy::GoOn => {
+            Remedy::Continue { .. } | Remedy::Nudge { .. } | Remedy::GoOn | Remedy::Warn { .. } => {
                 self.charge(request, 0, rule, &failure, &remedy);
                 self.ask();
             }
@@ -77,8 +77,19 @@ impl Turn {
             Fault::NothingVisible => {
                 self.end(TerminalReason::EmptyAnswer, Some(words_of_end(fault).to_owned()), None)
             }
+            Fault::ToolLoop { .. } => {
+                self.end(TerminalReason::ToolLoop, Some(words_of_end(fault).to_owned()), None);
+            }
             _ => self.end(TerminalReason::MaxOutputTokens, Some(words_of_end(fault).to_owned()), None),
         }
+    }
+
+    /// The loop that the last rounds are, if they are one.
+    pub(super) fn looping(&self) -> Option<Fault> {
+        let rounds = &self.state.turn.as_ref()?.alike;
+        let is_loop = recovery::tool_loop::is_due(rounds.count, rounds.are_errors)
+            && !crate::mutant!("loop-is-not-seen");
+        is_loop.then_some(Fault::ToolLoop { rounds: rounds.count, are_errors: rounds.are_errors })
     }
 
     /// Withdraws a whole answer, shown or not.
@@ -116,6 +127,9 @@ impl Turn {
             }
             Remedy::Nudge { .. } => "The answer held nothing to see; asking for one".to_owned(),
             Remedy::GoOn => "The service paused its work; going on".to_owned(),
+            Remedy::Warn { .. } => {
+                "The model repeats a call that comes out the same; telling it so".to_owned()
+            }
             _ => return,
         };
         self.tell(Event::Recovering {
@@ -167,6 +181,7 @@ fn words_of_end(fault: &Fault) -> &'static str {
         Fault::Refused => "the model refused to answer",
         Fault::MalformedCall => "the model stopped for tool use without a tool call, twice",
         Fault::NothingVisible => "the model's answer was empty",
+        Fault::ToolLoop { .. } => "the model makes the same call again and again, with the same result",
         _ => "the answer was cut at the output limit; raise maxTokens or ask for smaller pieces",
     }
 }

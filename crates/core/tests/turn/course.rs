@@ -355,6 +355,7 @@ courses! {
     a_mixed_batch_is_judged_again_after_an_effect
     a_read_before_an_effect_lets_it_be_judged_again
     an_unknown_tool_is_answered_with_an_error
+    the_same_failing_call_is_told_twice_and_then_ends
     a_rule_denies_a_call
     a_person_allows_a_call
     a_person_denies_a_call

@@ -558,7 +558,8 @@ fn the_dice_reach_every_kind_of_trouble() {
     let least =
         [all.crashes, all.torn, all.faults, all.runs, all.looks, all.unknowns, all.interrupts, all.doubled];
     assert!(least.iter().all(|count| *count >= 100), "{all:?}");
-    for rule in rules().filter(|rule| rule.name != "give-up") {
+    // A model of dice does not do the same three times running; a course does.
+    for rule in rules().filter(|rule| !matches!(rule.name, "give-up" | "tool-loop")) {
         assert!(all.rules.get(rule.name).is_some_and(|count| *count > 0), "{}: {:?}", rule.name, all.rules);
     }
 }

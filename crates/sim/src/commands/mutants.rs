@@ -19,6 +19,9 @@ pub fn mutants(_seconds: u64, _only: Option<&str>) -> ExitCode {
     ExitCode::from(2)
 }
 
+#[cfg(mutants)]
+const NO_BAD_ANSWERS: &str = "the simulated model is alone, refuses nothing and never repeats itself";
+
 /// Turns each seeded bug on and counts schedules until something breaks.
 #[cfg(mutants)]
 pub fn mutants(seconds: u64, only: Option<&str>) -> ExitCode {
