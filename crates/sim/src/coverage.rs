@@ -86,6 +86,10 @@ pub const ANSWER_FAULTS: [&str; 22] = [
     "unknown_event",
 ];
 
+/// Whole answers that are not good ones: cut at the cap, stopped for a call that is not there, without anything to see,
+/// refused, paused.
+pub const FLAWS: [&str; 5] = ["cut_text", "no_call", "void", "refusal", "pause"];
+
 /// Faults of the disk and the calls they happen to: those that write the log, and those that open or move it.
 pub const DISK_FAULTS: [(&str, &str); 16] = [
     ("eio", "append"),
@@ -110,7 +114,7 @@ pub const DISK_FAULTS: [(&str, &str); 16] = [
 pub fn wanted() -> Vec<(&'static str, &'static str)> {
     let crashes = ["kill", "power"].into_iter().flat_map(|fault| SITES.map(|site| (fault, site)));
     let interrupts = SITES[..INTERRUPT_SITES].iter().map(|site| ("interrupt", *site));
-    let answers = ANSWER_FAULTS.into_iter().map(|fault| (fault, "answer"));
+    let answers = ANSWER_FAULTS.into_iter().chain(FLAWS).map(|fault| (fault, "answer"));
     let others = [
         ("deny", "ask"),
         ("nobody", "ask"),

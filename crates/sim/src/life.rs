@@ -17,6 +17,7 @@ use yaoki::{Agent, Config, Durability, PermissionMode, Ports, Seat};
 use crate::hands::{SimExecutor, SimPerson};
 use crate::model::SimModel;
 use crate::onlooker::{Acks, Onlooker};
+use crate::plan::FALLBACK;
 use crate::world::{Clock, Death, World};
 
 /// Where the simulated sessions live.
@@ -128,16 +129,18 @@ impl Life<'_> {
     }
 
     fn config(&self) -> Config {
+        let fallback_models =
+            if self.model.plan.has_fallback { vec![FALLBACK.to_owned()] } else { Vec::new() };
         let on_unknown = if self.model.plan.is_cautious { OnUnknown::Stop } else { OnUnknown::default() };
         let credential = Credential::ApiKey(Secret::new(CANARY));
         Config {
             endpoint: Endpoint::new("http://model.sim", credential),
             model: None,
             effort: "medium".to_owned(),
-            max_tokens: None,
+            max_tokens: self.model.plan.max_tokens,
             thinking: Thinking::Off,
             limits: Limits::default(),
-            policy: Policy { on_unknown, ..Policy::default() },
+            policy: Policy { on_unknown, fallback_models, ..Policy::default() },
             permission_mode: PermissionMode::Default,
             allow: Vec::new(),
             deny: Vec::new(),

@@ -19,6 +19,12 @@ pub struct Log {
     findings: Findings,
 }
 
+/// A line that may go bad.
+pub struct Victim {
+    pub place: Range<usize>,
+    pub is_outcome: bool,
+}
+
 struct Entry {
     line: Line,
     place: Place,
@@ -54,7 +60,7 @@ impl Log {
 
     /// Where the lines are that may go bad: good ones behind them say that they are durable, and none of them is a part
     /// of the conversation.
-    pub fn victims(&self) -> Vec<Range<usize>> {
+    pub fn victims(&self) -> Vec<Victim> {
         let durable = self.entries.last().map_or(0, |entry| entry.line.durable);
         let is_victim = |entry: &&Entry| {
             let is_talk = matches!(entry.line.kind(), "header" | "input" | "assistant_committed" | "gap");
@@ -62,7 +68,10 @@ impl Log {
         };
         let place = |entry: &Entry| {
             let start = entry.line.place as usize;
-            start..start + entry.line.raw().len()
+            Victim {
+                place: start..start + entry.line.raw().len(),
+                is_outcome: matches!(entry.record, Some(Record::Outcome(_))),
+            }
         };
         self.entries.iter().filter(is_victim).map(place).collect()
     }

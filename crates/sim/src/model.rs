@@ -17,7 +17,7 @@ use yaoki_lab::{
     Verdict,
 };
 
-use crate::coverage::ANSWER_FAULTS;
+use crate::coverage::{ANSWER_FAULTS, FLAWS};
 use crate::plan::{Plan, Round};
 use crate::requests::Requests;
 use crate::world::{InFlight, World};
@@ -26,6 +26,10 @@ use crate::world::{InFlight, World};
 pub const PROMPT: &str = "prompt ";
 /// The prompt that ends every schedule, when all faults have ceased.
 pub const LAST_PROMPT: &str = "prompt last";
+/// How a text ends that is cut at the cap, and how its continuation begins.
+pub const CUT_END: &str = "is cut right at this place";
+/// What the model says when it refuses: no part of any history.
+pub const REFUSED: &str = "none of this will be said";
 /// What a told wait is, in milliseconds.
 const TOLD_MS: u64 = 3_000;
 
@@ -42,6 +46,14 @@ struct Said {
     ids: Vec<String>,
     /// Those that may run once all of it has arrived.
     callable: Vec<String>,
+    /// The round of the plan that it is.
+    round: Option<(usize, usize)>,
+}
+
+impl Said {
+    fn only(answer: Answer) -> Self {
+        Said { answer, ids: Vec::new(), callable: Vec::new(), round: None }
+    }
 }
 
 impl SimModel {
@@ -59,7 +71,11 @@ impl SimModel {
         let text = std::str::from_utf8(&ask.body).unwrap_or_default();
         let is_streamed = text.contains(r#","stream":true,"#);
         let fault = self.choose_fault(is_streamed);
-        let said = self.say(text);
+        let flaw = match fault.is_none() && self.world.may_fault(self.world.swarm.flaws) {
+            true => Some(*self.world.dice.pick(&FLAWS)),
+            false => None,
+        };
+        let said = flaw.map_or_else(|| self.say(text), |flaw| self.flawed(flaw));
         let is_answered = fault.as_ref().is_none_or(|(_, fault)| fault.has_answer());
         let step = match &fault {
             Some((_, fault)) if !fault.has_answer() => Step::fault(fault.clone()),
@@ -72,7 +88,11 @@ impl SimModel {
         let refused: Vec<String> = lab.report().refused.into_iter().map(|refusal| refusal.message).collect();
         let entry = lab.entries().next_back().expect("what was asked is in the log");
         let mut requests = self.requests();
-        requests.check(&self.world, text, entry, &refused);
+        requests.check(&self.world, &self.plan, text, entry, &refused);
+        requests.failed_with(fault.as_ref().map(|(name, _)| *name));
+        if let Some(flaw) = flaw {
+            self.world.hit(flaw, "answer");
+        }
         if let Some((name, _)) = &fault
             && matches!(entry.verdict, Verdict::Step { fault: Some(_), .. })
         {
@@ -88,6 +108,8 @@ impl SimModel {
             world: self.world.clone(),
             requests: Arc::clone(&self.requests),
             calls: is_answered.then_some((said.ids, said.callable)),
+            round: said.round,
+            wants_correction: matches!(flaw, Some("no_call" | "void")),
             is_streamed,
             heard: Vec::new(),
         };
@@ -100,6 +122,7 @@ impl SimModel {
         }
         let dice = &self.world.dice;
         let name = match self.world.swarm.is_outage {
+            true if self.world.swarm.is_quota => "429",
             true => *dice.pick(&ANSWER_FAULTS[..4]),
             false => *dice.pick(&ANSWER_FAULTS),
         };
@@ -149,13 +172,40 @@ impl SimModel {
 
     /// What the plan says at the point the request shows.
     fn say(&self, request: &str) -> Said {
-        let (turn, rounds) = position(request);
-        match self.plan.turns.get(turn).and_then(|turn| turn.get(rounds).or(turn.last())) {
-            Some(round) => self.round(round),
-            None => {
-                Said { answer: Answer::text("everything is well"), ids: Vec::new(), callable: Vec::new() }
-            }
+        let last = request.rfind(r#""role":"assistant""#).map_or("", |at| &request[at..]);
+        if last.contains(CUT_END) {
+            // As models do when they are asked to go on.
+            return Said::only(Answer::text(format!("{CUT_END} and goes on to its end")));
         }
+        let (turn, shown) = position(request);
+        let rounds = shown.max(self.requests().rounds_arrived(turn));
+        match self.plan.turns.get(turn).and_then(|turn| turn.get(rounds).or(turn.last())) {
+            Some(round) => Said { round: Some((turn, rounds)), ..self.round(round) },
+            None => Said::only(Answer::text("everything is well")),
+        }
+    }
+
+    /// A whole answer that is not a good one.
+    fn flawed(&self, flaw: &str) -> Said {
+        Said::only(match flaw {
+            "cut_text" => {
+                Answer::text(format!("a long answer, of which the rest {CUT_END}")).stopped("max_tokens")
+            }
+            "no_call" => Answer::text("now for a call").stopped("tool_use"),
+            "refusal" => Answer::text(REFUSED).stopped("refusal"),
+            "pause" => Answer::blocks(self.paused()).stopped("pause_turn"),
+            _ => Answer::blocks(Vec::new()),
+        })
+    }
+
+    /// Work that the service does itself, under way.
+    fn paused(&self) -> Vec<Block> {
+        let mut asks = self.asks.lock().expect("unpoisoned");
+        *asks += 1;
+        let id = format!("srvtoolu_{asks}");
+        let call = json!({ "type": "server_tool_use", "id": id, "name": "web_search", "input": {} });
+        let result = json!({ "type": "web_search_tool_result", "tool_use_id": id, "content": [] });
+        vec![Block::Raw(call), Block::Raw(result)]
     }
 
     fn round(&self, round: &Round) -> Said {
@@ -186,20 +236,30 @@ impl SimModel {
         let callable = whole.map(|call| call.tag.clone()).collect();
         match round.stop {
             Some(stop) if !round.calls.is_empty() => {
-                Said { answer: Answer::blocks(blocks).stopped(stop), ids, callable: Vec::new() }
+                Said { answer: Answer::blocks(blocks).stopped(stop), ids, callable: Vec::new(), round: None }
             }
-            _ => Said { answer: Answer::blocks(blocks), ids, callable },
+            _ => Said { answer: Answer::blocks(blocks), ids, callable, round: None },
         }
     }
 }
 
-/// Which prompt is the last one in a request, and how many messages of the model come after it.
+/// Which prompt is the last one in a request, and which round of its plan is next.
+///
+/// By the tags that are shown, because messages that follow each other become one; and by the count of messages,
+/// because the input of a broken call is not shown.
 fn position(request: &str) -> (usize, usize) {
+    let number = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        text[..digits].parse::<usize>().ok()
+    };
     let lead = format!(r#""text":"{PROMPT}"#);
     let Some(at) = request.rfind(&lead) else { return (usize::MAX, 0) };
     let rest = &request[at + lead.len()..];
-    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    (rest[..digits].parse().unwrap_or(usize::MAX), rest.matches(r#""role":"assistant""#).count())
+    let Some(turn) = number(rest) else { return (usize::MAX, 0) };
+    let tag = format!(r#""tag":"t{turn}r"#);
+    let shown = rest.rfind(&tag).and_then(|at| number(&rest[at + tag.len()..]));
+    let count = rest.matches(r#""role":"assistant""#).count();
+    (turn, shown.map_or(0, |round| round + 1).max(count))
 }
 
 /// Watches the bytes of an answer arrive.
@@ -208,6 +268,9 @@ struct Arrival {
     requests: Arc<Mutex<Requests>>,
     /// Provider's ids and tags of the calls in it, until all of it has arrived.
     calls: Option<(Vec<String>, Vec<String>)>,
+    round: Option<(usize, usize)>,
+    /// It is of no use, and the next request must say so.
+    wants_correction: bool,
     is_streamed: bool,
     heard: Vec<u8>,
 }
@@ -231,7 +294,7 @@ impl Arrival {
 
     fn is_whole(&mut self) {
         if let Some((ids, callable)) = self.calls.take() {
-            self.requests.lock().expect("unpoisoned").calls_arrived(&ids);
+            self.requests.lock().expect("unpoisoned").arrived(&ids, self.round, self.wants_correction);
             self.world.may_call(&callable);
         }
     }
@@ -328,7 +391,9 @@ mod tests {
     fn the_model_knows_where_it_is_by_what_the_request_shows() {
         let request = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"prompt 0"}]},{"role":"assistant","content":[]},{"role":"user","content":[{"type":"text","text":"prompt 1"}]},{"role":"assistant","content":[]}]}"#;
         assert_eq!(position(request), (1, 1));
-        assert_eq!(position(&request.replace("prompt 1", LAST_PROMPT)), (usize::MAX, 1));
+        assert_eq!(position(&request.replace("prompt 1", LAST_PROMPT)), (usize::MAX, 0));
+        let called = request.replace("[]}]}", r#"[{"input":{"tag":"t1r4c0"}}]}]}"#);
+        assert_eq!(position(&called), (1, 5));
         assert_eq!(position("{}"), (usize::MAX, 0));
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use yaoki::core::event::Event;
+use yaoki::core::event::{Event, TurnSummary};
 use yaoki::core::ids::OpId;
-use yaoki::core::message::{BlockBody, Reply};
+use yaoki::core::message::{BlockBody, Reply, Usage};
+use yaoki::core::record::{AttemptEnd, Record};
 use yaoki::core::terminal::{TerminalReason, Transition};
 
+use crate::log::Log;
+use crate::model::CUT_END;
 use crate::world::{OpState, World};
 
 /// What onlookers were told and may rely on, over all lives of the process.
@@ -97,7 +100,7 @@ impl<'a> Onlooker<'a> {
                 self.is_unknown(*op, tool);
             }
             Event::CallRefused { .. } | Event::Notice { .. } => {}
-            Event::TurnEnded(summary) => self.ended(summary.rounds),
+            Event::TurnEnded(summary) => self.ended(summary),
         }
     }
 
@@ -196,8 +199,14 @@ impl<'a> Onlooker<'a> {
         });
     }
 
-    fn ended(&mut self, rounds: u32) {
+    fn ended(&mut self, summary: &TurnSummary) {
+        let rounds = summary.rounds;
         self.is_turn_open = false;
+        let is_said_once = !summary.text.contains(&format!("{CUT_END}{CUT_END}"));
+        self.hold("I7", is_said_once, || format!("a continued text repeats itself: {:?}", summary.text));
+        let spent = spent_in_turn(&self.world.log());
+        let is_counted = spent == summary.usage || self.world.is_damaged();
+        self.hold("I22", is_counted, || format!("{spent:?} was spent, {:?} is counted", summary.usage));
         self.hold("I31", self.running.is_empty(), || format!("the turn ended while {:?} run", self.running));
         let is_clear = self.text.is_empty() && self.thought.is_empty();
         self.hold("I7", is_clear, || format!("the turn ended over {:?}", self.text));
@@ -214,4 +223,16 @@ impl<'a> Onlooker<'a> {
     fn hold(&self, invariant: &'static str, holds: bool, what: impl FnOnce() -> String) {
         self.world.verdicts.hold(invariant, holds, what);
     }
+}
+
+/// What all answers of the turn that ended last cost, kept or not.
+fn spent_in_turn(log: &Log) -> Usage {
+    let mut spent = Usage::default();
+    let until_end = log.records().rev().skip_while(|(_, record)| !matches!(record, Record::TurnEnd(_)));
+    for (_, record) in until_end.take_while(|(_, record)| !matches!(record, Record::InputGiven(_))) {
+        if let Record::AttemptEnd(AttemptEnd { usage: Some(usage), .. }) = record {
+            spent.add(*usage);
+        }
+    }
+    spent
 }

@@ -11,6 +11,10 @@ pub struct Plan {
     pub max_turns: Option<u32>,
     /// The turn stops at an outcome that nobody knows.
     pub is_cautious: bool,
+    /// The user's own cap on output.
+    pub max_tokens: Option<u32>,
+    /// Another model may be asked when the first cannot serve.
+    pub has_fallback: bool,
 }
 
 /// What the model says at one point of a turn.
@@ -36,6 +40,8 @@ pub struct PlannedCall {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Swarm {
     pub answer_faults: u64,
+    /// Whole answers that are not good ones.
+    pub flaws: u64,
     pub crashes: u64,
     pub interrupts: u64,
     pub disk_faults: u64,
@@ -45,11 +51,18 @@ pub struct Swarm {
     pub damages: u64,
     /// The service is down: nothing but refusals, until the faults are used up.
     pub is_outage: bool,
+    /// The same, and all it says is that we ask too often.
+    pub is_quota: bool,
     pub faults_max: u32,
     pub lives_max: u32,
     /// The log is folded anew at every step.
     pub is_refolded: bool,
 }
+
+/// The user's own cap, where there is one.
+pub const MAX_TOKENS: u32 = 4_096;
+/// The model that is asked when the first cannot serve.
+pub const FALLBACK: &str = "claude-sonnet-5";
 
 /// The end of the tag of a call that comes twice in one message.
 pub const TWIN: &str = "twin";
@@ -65,6 +78,8 @@ impl Plan {
             swarm: Swarm::new(dice),
             max_turns: dice.is(100).then(|| 3 + dice.below(6) as u32),
             is_cautious: dice.is(100),
+            max_tokens: dice.is(150).then_some(MAX_TOKENS),
+            has_fallback: dice.is(250),
         }
     }
 }
@@ -75,6 +90,7 @@ impl Swarm {
         let is_outage = dice.is(40);
         Swarm {
             answer_faults: if is_outage { 1_000 } else { maybe(350) },
+            flaws: maybe(60),
             crashes: maybe(12),
             interrupts: maybe(5),
             disk_faults: maybe(6),
@@ -82,6 +98,7 @@ impl Swarm {
             runner_faults: maybe(100),
             damages: if dice.is(100) { 400 } else { 0 },
             is_outage,
+            is_quota: is_outage && dice.is(300),
             faults_max: if is_outage { 8 + dice.below(24) } else { 6 + dice.below(10) } as u32,
             lives_max: 2 + dice.below(3) as u32,
             is_refolded: dice.below(64) == 0,

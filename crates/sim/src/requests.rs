@@ -8,6 +8,8 @@ use tokio::time::Instant;
 use yaoki::core::record::Record;
 use yaoki_lab::LogEntry;
 
+use crate::model::{PROMPT, REFUSED};
+use crate::plan::{FALLBACK, Plan};
 use crate::world::World;
 
 /// What the requests so far showed.
@@ -22,6 +24,12 @@ pub struct Requests {
     sent: BTreeSet<String>,
     /// Provider's ids of calls in messages that arrived whole.
     arrived: BTreeSet<String>,
+    next_rounds: BTreeMap<usize, usize>,
+    /// The last answer was of no use: what is asked next says so.
+    wants_correction: bool,
+    /// The prompts so far, and the model that was asked last in the turn of the last of them.
+    asked: Option<(usize, String)>,
+    last_fault: Option<&'static str>,
     /// A piece of a signed thought was doubled; it cannot be told from a good one until it is refused.
     is_thought_doubled: bool,
 }
@@ -29,8 +37,9 @@ pub struct Requests {
 /// A request's bytes, apart.
 struct Shape {
     body: String,
-    /// Without cache marks, `stream` and `max_tokens`, which may differ from attempt to attempt.
+    /// Without cache marks, and without the model, `stream` and `max_tokens`, which may differ from attempt to attempt.
     head: String,
+    model: String,
     /// The messages without cache marks.
     messages: String,
     count: usize,
@@ -47,8 +56,10 @@ impl Requests {
     pub fn forget_process(&mut self, is_rebuilt: bool) {
         // The old process may have died before it read the time, or its turn may be over.
         self.not_before = None;
+        self.wants_correction = false;
         if is_rebuilt {
             self.last = None;
+            self.asked = None;
             self.sent.clear();
         }
     }
@@ -77,12 +88,27 @@ impl Requests {
         self.tags.insert(id.to_owned(), tag.to_owned());
     }
 
-    pub fn calls_arrived(&mut self, ids: &[String]) {
+    /// All of an answer has arrived: calls of these ids, a round of this turn.
+    pub fn arrived(&mut self, ids: &[String], round: Option<(usize, usize)>, wants_correction: bool) {
         self.arrived.extend(ids.iter().cloned());
+        if let Some((turn, round)) = round {
+            let next = self.next_rounds.entry(turn).or_default();
+            *next = (*next).max(round + 1);
+        }
+        self.wants_correction = wants_correction;
+    }
+
+    /// The round behind those of a turn that have arrived: no tag is used twice.
+    pub fn rounds_arrived(&self, turn: usize) -> usize {
+        self.next_rounds.get(&turn).copied().unwrap_or_default()
+    }
+
+    pub fn failed_with(&mut self, fault: Option<&'static str>) {
+        self.last_fault = fault;
     }
 
     /// Once the strict server has read it: `text` as sent, `entry` as read.
-    pub fn check(&mut self, world: &World, text: &str, entry: &LogEntry, refused: &[String]) {
+    pub fn check(&mut self, world: &World, plan: &Plan, text: &str, entry: &LogEntry, refused: &[String]) {
         for message in refused {
             // Refused until the log says that thoughts are left out, also over a crash; the next request is another one.
             let is_dropped = || world.log().count(|record| matches!(record, Record::Dropped(_))) > 0;
@@ -96,6 +122,13 @@ impl Requests {
         let Some(shape) = Shape::of(text, messages.len()) else {
             return world.verdicts.broken("I6", "a request has another shape than the checks know");
         };
+        let cap = u64::from(plan.max_tokens.unwrap_or(u32::MAX));
+        world.verdicts.hold("cap", shape.max_tokens <= cap, || {
+            format!("{} tokens are asked for, and the user allows {cap}", shape.max_tokens)
+        });
+        world.verdicts.hold("I10", !text.contains(REFUSED), || "a refused answer is history".to_owned());
+        self.check_model(world, text, &shape.model);
+        self.check_correction(world, &shape);
         // The last message of the request before may have grown.
         let seen = self.last.as_ref().map_or(0, |last| last.count.saturating_sub(1));
         if let Some(last) = &self.last {
@@ -105,6 +138,32 @@ impl Requests {
             self.check_message(world, message);
         }
         self.last = Some(shape);
+    }
+
+    /// Within a turn the next model of the chain may be asked, for the rest of it, and not because we ask too often.
+    fn check_model(&mut self, world: &World, text: &str, model: &str) {
+        let turn = text.matches(&format!(r#""text":"{PROMPT}"#)).count();
+        let last = self.asked.replace((turn, model.to_owned()));
+        let Some((turn_before, from)) = last.filter(|(_, from)| from != model) else { return };
+        // What one model signed is left out for the other.
+        self.last = None;
+        if turn_before != turn {
+            return;
+        }
+        let is_onward = model == FALLBACK && !matches!(self.last_fault, Some("429" | "429_told"));
+        world.verdicts.hold("model", is_onward, || {
+            format!("{model} is asked after {from}, which failed with {:?}", self.last_fault)
+        });
+    }
+
+    fn check_correction(&mut self, world: &World, shape: &Shape) {
+        if !std::mem::take(&mut self.wants_correction) {
+            return;
+        }
+        let is_said = self.last.as_ref().is_none_or(|last| last.messages != shape.messages);
+        world.verdicts.hold("I13", is_said, || {
+            "after an answer of no use the same is asked, and nothing is said".to_owned()
+        });
     }
 
     fn check_message(&self, world: &World, message: &Value) {
@@ -156,14 +215,16 @@ impl Shape {
         let max_tokens = head[at + 14..at + 14 + digits].parse().ok()?;
         head.replace_range(at..at + 14 + digits, "");
         let messages = messages.strip_suffix("]}")?.replace(MARK, "");
-        Some(Shape { body: text.to_owned(), head, messages, max_tokens, count })
+        let model = head.strip_prefix(r#"{"model":""#)?.split('"').next()?.to_owned();
+        head.replace_range(..r#"{"model":"""#.len() + model.len(), "");
+        Some(Shape { model, body: text.to_owned(), head, messages, max_tokens, count })
     }
 
     /// A later request begins with the bytes of an earlier one (I6).
     fn hold_against(&self, next: &Shape, world: &World) {
         let verdicts = &world.verdicts;
         verdicts.hold("I6", self.head == next.head, || {
-            format!("model, system or tools changed within a session: {} and {}", self.head, next.head)
+            format!("system or tools changed within a session: {} and {}", self.head, next.head)
         });
         if self.messages == next.messages {
             let is_streamed = |shape: &Shape| shape.body.contains(r#","stream":true"#);
@@ -175,8 +236,12 @@ impl Shape {
         let open = self.messages.strip_suffix("]}").unwrap_or(&self.messages);
         let rest = next.messages.strip_prefix(open);
         let is_grown = rest.is_some_and(|rest| rest.starts_with(',') || rest.starts_with(']'));
-        verdicts
-            .hold("I6", is_grown, || "a request does not begin with what the one before showed".to_owned());
+        verdicts.hold("I6", is_grown, || {
+            format!(
+                "a request does not begin with what the one before showed: {} and {}",
+                self.messages, next.messages
+            )
+        });
     }
 }
 
@@ -195,7 +260,7 @@ mod tests {
         let one = Shape::of(r#"{"model":"m","max_tokens":1,"stream":true,"messages":[]}"#, 0).unwrap();
         let other = Shape::of(r#"{"model":"m","max_tokens":20,"messages":[]}"#, 0).unwrap();
         assert_eq!(one.head, other.head);
-        assert_eq!(one.head, r#"{"model":"m""#);
+        assert_eq!((one.model.as_str(), one.head.as_str()), ("m", ""));
     }
 
     #[test]

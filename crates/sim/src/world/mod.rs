@@ -229,11 +229,13 @@ impl World {
             return false;
         }
         let mut bytes = self.disk.peek(&log_of(&seat)).unwrap_or_default();
-        // Rather a late one: what an open turn goes by stands there.
+        // Rather a late one: what an open turn goes by stands there. And rather an outcome than another.
         let late = victims.len().saturating_sub(LATE_LINES);
         let from = if self.dice.is(700) { late } else { 0 };
-        let first = from + self.dice.below((victims.len() - from) as u64) as usize;
-        for line in victims.iter().skip(first).take(1 + self.dice.below(3) as usize) {
+        let any = from + self.dice.below((victims.len() - from) as u64) as usize;
+        let outcome = victims.iter().rposition(|line| line.is_outcome).filter(|_| self.dice.is(500));
+        let first = outcome.unwrap_or(any);
+        for line in victims.iter().map(|line| &line.place).skip(first).take(1 + self.dice.below(3) as usize) {
             let at = line.start + self.dice.below(line.len() as u64) as usize;
             bytes[at] ^= 1 << self.dice.below(7);
         }
