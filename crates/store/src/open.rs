@@ -186,20 +186,11 @@ impl Repairer<'_> {
         let text = &reading.text[..end.min(reading.text.len())];
         self.syncs += 1;
         // Until the new file has the name for good: a process that dies here may leave one that a power cut takes back.
-        // A disk that does not take the mark may still take the file.
-        let _ = self.with_ballast(|repairer| reseal::mark_suspect(repairer.disk, repairer.files));
-        let result =
-            self.with_ballast(|repairer| reseal::replace(repairer.disk, repairer.files, &[text, ended]));
-        match result {
-            Ok(file) => {
-                reseal::unmark_suspect(self.disk, self.files)?;
-                Ok(file)
-            }
-            Err(error) => {
-                let _ = reseal::mark_suspect(self.disk, self.files);
-                Err(error)
-            }
-        }
+        self.with_ballast(|repairer| reseal::mark_suspect(repairer.disk, repairer.files))?;
+        let file =
+            self.with_ballast(|repairer| reseal::replace(repairer.disk, repairer.files, &[text, ended]))?;
+        reseal::unmark_suspect(self.disk, self.files)?;
+        Ok(file)
     }
 
     /// Cuts and ends the file as needed and syncs it. `Err(None)`: the sync failed.

@@ -6,8 +6,8 @@
 //! it is on disk. Until it has, and its folder is synced, a file `suspect` tells the next process, whose view of the
 //! file may be as wrong. If the move fails too the log is lost: nothing is acknowledged any more.
 //!
-//! Not closed: a process killed between the failed sync and its next call leaves no word. To close it, every open after a
-//! crash would have to write the log anew.
+//! Not closed: a process killed between the failed sync and its next call leaves no word, nor does one whose disk does not
+//! take the mark. To close it, every open after a crash would have to write the log anew.
 //!
 //! A removed log is still had through its open handle, and its folder and lock are made again. Bodies that were
 //! removed with it are not; the next open tells of each.
@@ -28,8 +28,9 @@ impl SessionLog {
     /// Writes the log to a new file that replaces the one whose sync failed with `cause`.
     pub(crate) fn reseal(&mut self, cause: io::Error) -> Result<(), SyncError> {
         // First of all: a process that dies from here on must not leave a file that looks whole.
+        // A move without a mark is still better than none.
         let marked = mark_suspect(self.disk.as_ref(), &self.files);
-        if marked.as_ref().is_err_and(disk::is_full) && self.ballast.release(self.disk.as_ref()) {
+        if marked.is_err_and(|error| disk::is_full(&error)) && self.ballast.release(self.disk.as_ref()) {
             let _ = mark_suspect(self.disk.as_ref(), &self.files);
         }
         let mut result = self.move_to_new_file();
@@ -122,14 +123,14 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Leaves word for the next process, as well as a failing disk allows.
+/// Leaves word for the next process. What fails once is tried once more: without it that process believes what it sees.
 pub(crate) fn mark_suspect(disk: &dyn Disk, files: &Files) -> io::Result<()> {
-    match disk.create_new(&files.suspect(), FILE_MODE) {
+    let mark = || match disk.create_new(&files.suspect(), FILE_MODE) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         // Not synced: a power cut shows what is on disk, and nobody is misled any more.
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-    }
+        _ => Ok(()),
+    };
+    mark().or_else(|_| mark())
 }
 
 /// Takes the word back, so that no power cut brings it up again.
