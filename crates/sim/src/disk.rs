@@ -29,14 +29,14 @@ pub fn arm(world: &World) {
             return Verdict::Go;
         }
         let (name, verdict) = fault(&world, call);
-        lost.is_unmarked |= name == "eio_dropping";
+        lost.failed(call);
         is_full = name == "short" && world.dice.is(500);
         world.hit(name, site);
         verdict
     });
 }
 
-/// After a sync that failed and forgot: nothing on disk tells of it until the store has left a mark.
+/// After a sync that failed: nothing on disk tells of it until the store has left a mark.
 ///
 /// A process that is killed before, or whose disk does not take the mark either, leaves a file that looks whole, and
 /// nobody can know. The store says so; here it does not happen.
@@ -55,6 +55,12 @@ impl Lost {
         !(self.is_unmarked && is_mark(call) && std::mem::replace(&mut self.has_failed, true))
     }
 
+    fn failed(&mut self, call: &Call<'_>) {
+        // A log that was moved is still written to under the name it was made with.
+        let is_log = has_extension(call, "jsonl") || has_extension(call, "new");
+        self.is_unmarked |= call.op == Op::SyncData && is_log;
+    }
+
     fn worked(&mut self, call: &Call<'_>) {
         if is_mark(call) || call.op == Op::SyncDir {
             *self = Lost::default();
@@ -66,12 +72,16 @@ fn is_mark(call: &Call<'_>) -> bool {
     call.op == Op::CreateNew && call.path.ends_with("suspect")
 }
 
+fn has_extension(call: &Call<'_>, name: &str) -> bool {
+    call.path.extension().is_some_and(|extension| extension == name)
+}
+
 /// Where a call belongs: to the log itself, to a file beside it, or to the names of both.
 fn site_of(call: &Call<'_>) -> Option<&'static str> {
     if !call.path.starts_with(HOME) {
         return None;
     }
-    let is_log = call.path.extension().is_some_and(|extension| extension == "jsonl");
+    let is_log = has_extension(call, "jsonl");
     match call.op {
         Op::Append if is_log => Some("append"),
         Op::SyncData if is_log => Some("sync"),

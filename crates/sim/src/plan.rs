@@ -73,13 +73,14 @@ pub const TOOLS: [&str; 6] = ["look", "put", "edit", "act", "send", "wrong"];
 impl Plan {
     pub fn new(dice: &Dice) -> Self {
         let turns = (0..1 + dice.below(2)).map(|turn| rounds(dice, turn)).collect();
+        let swarm = Swarm::new(dice);
         Plan {
             turns,
-            swarm: Swarm::new(dice),
+            swarm,
             max_turns: dice.is(100).then(|| 3 + dice.below(6) as u32),
             is_cautious: dice.is(100),
             max_tokens: dice.is(150).then_some(MAX_TOKENS),
-            has_fallback: dice.is(250),
+            has_fallback: dice.is(if swarm.is_outage { 600 } else { 200 }),
         }
     }
 }
@@ -96,7 +97,7 @@ impl Swarm {
             disk_faults: maybe(6),
             person_faults: maybe(400),
             runner_faults: maybe(100),
-            damages: if dice.is(100) { 400 } else { 0 },
+            damages: if dice.is(160) { 700 } else { 0 },
             is_outage,
             is_quota: is_outage && dice.is(300),
             faults_max: if is_outage { 8 + dice.below(24) } else { 6 + dice.below(10) } as u32,
@@ -106,7 +107,13 @@ impl Swarm {
     }
 }
 
+/// The last round is said again for as long as the turn goes on.
 fn rounds(dice: &Dice, turn: u64) -> Vec<Round> {
+    if dice.is(40) {
+        // A model that turns in a circle.
+        let call = PlannedCall { tool: "look", tag: format!("t{turn}r0c0"), is_broken: false };
+        return vec![Round { has_thinking: false, text: None, calls: vec![call], stop: None }];
+    }
     let count = 5 + dice.below(8);
     let mut rounds: Vec<Round> = (0..count).map(|round| tool_round(dice, turn, round)).collect();
     rounds.push(Round {

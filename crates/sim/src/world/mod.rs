@@ -233,7 +233,7 @@ impl World {
         let late = victims.len().saturating_sub(LATE_LINES);
         let from = if self.dice.is(700) { late } else { 0 };
         let any = from + self.dice.below((victims.len() - from) as u64) as usize;
-        let outcome = victims.iter().rposition(|line| line.is_outcome).filter(|_| self.dice.is(500));
+        let outcome = victims.iter().rposition(|line| line.is_outcome).filter(|_| self.dice.is(700));
         let first = outcome.unwrap_or(any);
         for line in victims.iter().map(|line| &line.place).skip(first).take(1 + self.dice.below(3) as usize) {
             let at = line.start + self.dice.below(line.len() as u64) as usize;
