@@ -26,7 +26,7 @@ use crate::trace::{Look, Trace};
 use truth::Truth;
 
 /// No schedule needs more waits for the outside: past this it turns in a circle.
-const POINTS_MAX: u64 = 20_000;
+const POINTS_MAX: u64 = 5_000;
 
 /// So many lines at the end of a log are its late ones.
 const LATE_LINES: usize = 12;
