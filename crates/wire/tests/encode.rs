@@ -197,6 +197,11 @@ fn raw_blocks_go_back_byte_for_byte_to_where_they_came_from_and_nowhere_else() {
     let home = String::from_utf8(home.to_vec()).unwrap();
     assert!(home.contains(&format!("{signed},{search},{cited},")), "{home}");
 
+    // Where signatures are refused only the thoughts are left out: paused work of the service still goes back to it.
+    let ask = Request { signed: false, ..request(list(origin("anthropic", HERE, MODEL))) };
+    let unsigned = String::from_utf8(Encoder::new().encode(&ask, HERE).to_vec()).unwrap();
+    assert!(unsigned.contains(&format!("{search},{cited},")) && !unsigned.contains(signed), "{unsigned}");
+
     for abroad in [
         origin("other", HERE, MODEL),
         origin("anthropic", "https://gateway.example", MODEL),

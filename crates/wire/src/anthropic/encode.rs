@@ -146,6 +146,7 @@ impl Kept {
             let kept = self.fragments.get(message.id());
             let is_same = |(printed, fragment): &&(Arc<ViewMessage>, Arc<Fragment>)| {
                 fragment.is_home == is_home
+                    && fragment.is_signed == ask.signed
                     && fragment.renamed == renamed
                     && (Arc::ptr_eq(printed, message) || printed == message)
                     || mutant!("wire-fragments-never-renewed")
@@ -153,7 +154,7 @@ impl Kept {
             let fragment = match kept.filter(is_same) {
                 Some((_, fragment)) => fragment.clone(),
                 None => {
-                    let fragment = Arc::new(render(message, is_home, renamed, &names));
+                    let fragment = Arc::new(render(message, is_home, ask.signed, renamed, &names));
                     self.fragments.insert(message.id().clone(), (message.clone(), fragment.clone()));
                     fragment
                 }
@@ -168,8 +169,7 @@ impl Kept {
     /// Whether the message goes back to where it came from.
     fn is_home(&self, message: &ViewMessage, ask: &Request, authority: &str) -> bool {
         let ViewMessage::Assistant { origin, .. } = message else { return true };
-        ask.signed
-            && origin.format == FORMAT
+        origin.format == FORMAT
             && origin.endpoint == authority
             && (is_same_model(&ask.model, &origin.model)
                 || self.served.iter().any(|(asked, served)| *asked == ask.model && *served == origin.model))

@@ -26,6 +26,8 @@ pub(super) struct Fragment {
     pub(super) mark_at: Option<usize>,
     /// Whether it was printed for the place its blocks came from.
     pub(super) is_home: bool,
+    /// Whether its thoughts are in it. Where signatures are refused they are left out, and nothing else.
+    pub(super) is_signed: bool,
     /// Calls within it that go by a derived id.
     pub(super) renamed: Vec<CallId>,
 }
@@ -86,6 +88,7 @@ fn calls(message: &ViewMessage) -> impl Iterator<Item = &Call> {
 pub(super) fn render(
     message: &ViewMessage,
     is_home: bool,
+    is_signed: bool,
     renamed: Vec<CallId>,
     names: &Names<'_>,
 ) -> Fragment {
@@ -97,7 +100,9 @@ pub(super) fn render(
             }
             (Role::User, blocks)
         }
-        ViewMessage::Assistant { blocks, .. } => (Role::Assistant, render_blocks(blocks, is_home, names)),
+        ViewMessage::Assistant { blocks, .. } => {
+            (Role::Assistant, render_blocks(blocks, is_home, is_signed, names))
+        }
         ViewMessage::Results { results, .. } => {
             (Role::User, results.iter().map(|result| render_result(result, names)).collect())
         }
@@ -106,16 +111,16 @@ pub(super) fn render(
     // Every block of a user is one that may bear a mark; of an assistant's, none is ever asked to.
     let mark_at = (role == Role::User).then(|| json.len().checked_sub(1)).flatten();
     let is_results = matches!(message, ViewMessage::Results { .. });
-    let starts_in_thought = is_home && starts_in_thought(message) && !json.is_empty();
-    Fragment { role, is_results, starts_in_thought, json, mark_at, is_home, renamed }
+    let starts_in_thought = is_home && is_signed && starts_in_thought(message) && !json.is_empty();
+    Fragment { role, is_results, starts_in_thought, json, mark_at, is_home, is_signed, renamed }
 }
 
-fn render_blocks(blocks: &[Block], is_home: bool, names: &Names<'_>) -> Vec<String> {
+fn render_blocks(blocks: &[Block], is_home: bool, is_signed: bool, names: &Names<'_>) -> Vec<String> {
     // The API refuses a message that ends in thought, and one of whose thoughts some are missing.
     let ends_in_thought = blocks.iter().rfind(|block| !is_blank(block)).is_some_and(is_thought);
     blocks
         .iter()
-        .filter(|block| !(ends_in_thought && is_thought(block)))
+        .filter(|block| !((ends_in_thought || !is_signed) && is_thought(block)))
         .filter_map(|block| render_block(block, is_home, names))
         .collect()
 }
