@@ -98,19 +98,22 @@ impl Log {
     pub fn hold_fold(&self, live: &State, verdicts: &Verdicts) {
         let folded = self.fold();
         if folded != *live {
-            verdicts.broken("I5", difference(&format!("{live:?}"), &format!("{folded:?}")));
+            verdicts.broken(
+                "I5",
+                "live and log: ".to_owned() + &difference(&format!("{live:?}"), &format!("{folded:?}")),
+            );
         }
     }
 }
 
 /// Shows where two long texts part.
-fn difference(live: &str, log: &str) -> String {
-    let at = live.bytes().zip(log.bytes()).position(|(a, b)| a != b).unwrap_or(live.len().min(log.len()));
+pub fn difference(one: &str, other: &str) -> String {
+    let at = one.bytes().zip(other.bytes()).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
     let around = |text: &str| {
         let bytes = &text.as_bytes()[at.saturating_sub(80).min(text.len())..];
         String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
     };
-    format!("live …{}… log …{}…", around(live), around(log))
+    format!("…{}… and …{}…", around(one), around(other))
 }
 
 /// The part of a log that is on disk for good.
