@@ -180,20 +180,7 @@ impl State {
             Record::Outcome(outcome) => self.came_to(outcome.op, OpPhase::Done, &outcome.result),
             Record::Detached(detached) => self.came_to(detached.op, OpPhase::Detached, &detached.result),
             Record::Unknown(unknown) => self.came_to(unknown.op, OpPhase::Unknown, &unknown.result),
-            Record::Resolved(resolved) => {
-                if let Some(op) = self.ops.get_mut(&resolved.op) {
-                    op.phase = OpPhase::Settled;
-                    // The call is open again, and what runs next is an operation of its own.
-                    if matches!(resolved.verdict, Verdict::Not | Verdict::Again) {
-                        let call = op.intent.call.clone();
-                        let ran_perhaps = resolved.verdict == Verdict::Again && !op.intent.class.is_pure();
-                        self.op_of_call.remove(&call);
-                        if let Some(turn) = self.turn.as_mut().filter(|_| ran_perhaps) {
-                            turn.ran_perhaps.insert(call);
-                        }
-                    }
-                }
-            }
+            Record::Resolved(resolved) => self.resolved(resolved.op, resolved.verdict),
             Record::Moved(moved) => self.graph.move_to(moved.leaf.clone()),
             Record::Dropped(dropped) => {
                 self.dropped.insert(dropped.feature.into());
@@ -238,6 +225,31 @@ impl State {
     /// The session clock at a moment of this epoch.
     pub fn clock_at(&self, ms: u64) -> u64 {
         self.clock_ms.saturating_add(ms.saturating_sub(self.epoch_ms))
+    }
+
+    /// An operation of an earlier process is settled without an outcome.
+    fn resolved(&mut self, op: OpId, verdict: Verdict) {
+        let is_open_again = matches!(verdict, Verdict::Not | Verdict::Again);
+        let Some(found) = self.ops.get_mut(&op) else {
+            // Its intent went with a part of the log since: it may have been any call that is open.
+            if verdict == Verdict::Again {
+                let open: Vec<CallId> = self.open_calls().map(|call| call.id.clone()).collect();
+                if let Some(turn) = &mut self.turn {
+                    turn.ran_perhaps.extend(open);
+                }
+            }
+            return;
+        };
+        found.phase = OpPhase::Settled;
+        // The call is open again, and what runs next is an operation of its own.
+        if is_open_again {
+            let call = found.intent.call.clone();
+            let ran_perhaps = verdict == Verdict::Again && !found.intent.class.is_pure();
+            self.op_of_call.remove(&call);
+            if let Some(turn) = self.turn.as_mut().filter(|_| ran_perhaps) {
+                turn.ran_perhaps.insert(call);
+            }
+        }
     }
 
     /// The end of an operation is known, and its call has its result.

@@ -429,6 +429,7 @@ courses! {
     an_interrupt_while_looking
     an_interrupt_before_an_effect_runs_again
     a_no_to_an_effect_that_may_have_happened
+    a_gap_that_takes_the_intent_of_what_may_have_happened
     an_interrupt_after_a_gap
     two_prompts_while_a_turn_is_open
 }
