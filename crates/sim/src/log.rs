@@ -58,6 +58,15 @@ impl Log {
         self.records().filter(|(_, record)| is(record)).count() as u64
     }
 
+    /// For someone who replays a seed.
+    pub fn print(&self) {
+        const WIDTH: usize = 160;
+        for Entry { line, .. } in &self.entries {
+            let data: String = line.data().chars().take(WIDTH).collect();
+            println!("{:>4} {:>2} {:<20} {data}", line.seq, line.epoch, line.kind());
+        }
+    }
+
     /// Where the lines are that may go bad: good ones behind them say that they are durable, and none of them is a part
     /// of the conversation.
     pub fn victims(&self) -> Vec<Victim> {

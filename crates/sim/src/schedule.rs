@@ -77,6 +77,9 @@ impl Schedule {
             world.trace.bytes(&log.unwrap_or_default());
         }
         let trace = world.trace.digest();
+        if world.trace.look == Look::Told && !world.verdicts.is_empty() {
+            world.log().print();
+        }
         Outcome { steps: world.steps(), lives: self.lives, broken: world.verdicts.take(), trace }
     }
 

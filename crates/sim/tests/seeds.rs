@@ -9,7 +9,7 @@ use yaoki_sim::schedule;
 use yaoki_sim::trace::Look;
 
 /// Seed, and what it once broke.
-const KEPT: [(u64, &str); 15] = [
+const KEPT: [(u64, &str); 17] = [
     (12, "a session of which a crash left only the header had no model"),
     (52, "the same, and the next process was asked something else"),
     (33, "a gap was found by a process that did not live to tell of it"),
@@ -23,6 +23,8 @@ const KEPT: [(u64, &str); 15] = [
     (500, "the same: a person was asked about an intent that could be lost"),
     (818, "the same: the model read an outcome that could be lost"),
     (1762, "the same: a prompt was accepted and could be lost"),
+    (31644, "paused work of the service was left out with refused signatures, and paused again"),
+    (72150, "a second gap took the intent of a call that may have happened, and it was told as not started"),
     (58, "seeded: an operation beside a gap was run again because its traces were gone"),
     (92, "seeded: a model that turns in a circle was never stopped"),
     (305, "seeded: a failure whose answer was torn off was retried free of charge"),
