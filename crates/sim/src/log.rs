@@ -85,6 +85,11 @@ impl Log {
         self.entries.iter().filter(is_victim).map(place).collect()
     }
 
+    /// Whether lines are missing, told or not.
+    pub fn has_gaps(&self) -> bool {
+        self.records().any(|(_, record)| matches!(record, Record::Gap(_)))
+    }
+
     /// Rebuilds the state from all records.
     pub fn fold(&self) -> State {
         let mut state = State::default();

@@ -130,6 +130,10 @@ impl Schedule {
                 self.world.power_cut();
                 let dice = self.world.dice.clone();
                 self.world.disk.crash(&mut || dice.roll());
+                // A name that was not synced may be another file's again, and what went bad nobody's.
+                if !self.world.log().has_gaps() {
+                    self.world.take_alarm();
+                }
                 // What was never synced may be gone, and the model is asked from an earlier point.
                 self.model.requests().forget_process(true);
             }
